@@ -160,7 +160,7 @@ func (c *catalog) update(old *toollist.List) (*toollist.List, error) {
 		return nil, err
 	}
 	c.keep(list, old)
-	c.conn.pins.check(list)
+	c.conn.pins.Check(list)
 	if c.conn.isFirst() {
 		c.conn.shapes.prune(list)
 	}

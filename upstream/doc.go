@@ -29,11 +29,6 @@
 //     must not come to the next call.
 //   - A session over streamable HTTP that has declared something keeps its standing stream open, since many servers ask there.
 //     Without it they would wait for an answer in vain, which is worse than a client that declares nothing.
-//   - Tools are pinned by a hash of all that a server lists of them, except _meta and icons, which no agent reads. The first list
-//     that has tools is trusted, under the server's name and identity. Without Options.Pin new tools are trusted when they are
-//     seen, so that only changes are reported; where any gateway of the directory holds back, none trusts for the others.
-//     Pins are read again when a tool is not trusted, so that gateways see what another process accepts, without a message.
-//     What fails is not trusted: a damaged file is one that trusts no tool.
 //   - A subscription to a resource belongs to the pool and outlasts the session, so that callers need not notice when a server
 //     starts again. After a gap everybody gets an update: to read once too often is better than to miss a change.
 //   - A request subscriptions/listen is made anew before the old one ends, so that nothing is missed in between. With a program

@@ -56,7 +56,7 @@ func (p *Pool) ExposeWithoutServer(ctx context.Context) []string {
 type ExposedTool struct {
 	*toollist.Tool
 	Server string
-	pins   *pins
+	conn   *serverConn
 }
 
 // Exposed lists the tools that clients may call by names of their own: by server, in the server's order, as far as they are
@@ -65,7 +65,7 @@ func (p *Pool) Exposed() (tools []ExposedTool, generation uint64) {
 	generation = p.Generation()
 	for _, sc := range p.connections() {
 		for _, t := range sc.exposedOf(sc.tools.latest()) {
-			tools = append(tools, ExposedTool{t, sc.server.Name, sc.pins})
+			tools = append(tools, ExposedTool{t, sc.server.Name, sc})
 		}
 	}
 	return tools, generation
@@ -180,9 +180,9 @@ func (c *catalog) follow() {
 
 // Held reports whether the tool is held back until somebody accepts it. It is not for lists then, and a call is refused.
 func (e ExposedTool) Held() bool {
-	held := e.pins.Refusal(e.Tool) != ""
-	if held {
-		e.pins.awaitAccept()
+	held := e.conn.pins.Refusal(e.Tool) != ""
+	if held && e.conn.exposes() {
+		e.conn.pins.AwaitAccept(e.conn.pool.goroutines.start, func() { (*e.conn.pool.onTools.Load())() })
 	}
 	return held
 }

@@ -130,7 +130,7 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 		return l
 	}
 	l.Tools, l.Refused = sc.allowed(ctx, list)
-	notes := append(slices.Concat([]string{sc.pins.note(list)}, list.Notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.offers.note(), sc.shapes.note(), uncheckedTools(l.Tools), sc.unexposed(ctx, list))
+	notes := append(slices.Concat([]string{sc.pins.Note(list)}, list.Notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.offers.note(), sc.shapes.note(), uncheckedTools(l.Tools), sc.unexposed(ctx, list))
 	l.Note = strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 	return l
 }

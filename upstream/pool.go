@@ -21,6 +21,7 @@ import (
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/pace"
+	"github.com/mcsh-dev/mcsh/upstream/pins"
 	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 	"github.com/mcsh-dev/mcsh/upstream/toollist"
@@ -73,7 +74,7 @@ type Options struct {
 
 	// OnUntrusted is called when tools of a server are found that are new or have changed, once for each change. It must not call
 	// the pool. Nil: nobody wants to know.
-	OnUntrusted func(ToolsChange)
+	OnUntrusted func(pins.Change)
 
 	// Look has the pins that tools are compared with, and nothing is written there; nil: those of State, which are changed. The
 	// pool closes it.
@@ -269,7 +270,7 @@ func (p *Pool) find(ctx context.Context, server, name string) (*serverConn, *too
 		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s may not be called: %s", toolLabel(server, name), t.Refused)
 	}
 	if why := sc.pins.Refusal(t); why != "" {
-		return nil, nil, heldBack(server, t, why)
+		return nil, nil, sc.pins.HeldBack(t, why)
 	}
 	if denied := t.Details(ctx).Denied; denied != "" {
 		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s cannot be called: %s", toolLabel(server, name), denied)

@@ -82,6 +82,6 @@ func (sc *serverConn) kept(ctx context.Context) (Listing, bool) {
 	}
 	l := Listing{Server: sc.server.Name, Status: StatusSaved, Fetched: list.Fetched, Instructions: sc.instructions(nil)}
 	l.Tools, l.Refused = sc.allowed(ctx, list)
-	l.Note = sc.pins.note(list)
+	l.Note = sc.pins.Note(list)
 	return l, true
 }

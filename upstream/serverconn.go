@@ -15,6 +15,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/globs"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/pace"
+	"github.com/mcsh-dev/mcsh/upstream/pins"
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/state"
@@ -40,7 +41,7 @@ type serverConn struct {
 	slots   chan struct{} // one per call in flight
 	pace    *pace.Pace
 	tools   *catalog
-	pins    *pins // nil: its tools are always trusted
+	pins    *pins.Pins // nil: its tools are always trusted
 	shapes  *shapes
 	offers  *offers
 
@@ -102,7 +103,7 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	sc.login = sync.OnceValue(func() string { login, _ := sc.server.loginOf(); return login })
 	sc.life, sc.end = context.WithCancel(life)
 	sc.pace = pace.New(s.Name, s.Rate, s.Concurrency, sc.life.Done())
-	sc.tools, sc.pins = newCatalog(sc), newPins(sc)
+	sc.tools, sc.pins = newCatalog(sc), sc.newPins()
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
 	sc.offers = newOffers(sc)
 	context.AfterFunc(sc.life, sc.offers.lease.Close)

@@ -1,7 +1,6 @@
-package upstream
+package pins
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,15 +19,16 @@ import (
 )
 
 const (
-	maxDefinition  = 16 << 10 // bytes of one tool that are kept to show what has changed
-	maxDefinitions = 4 << 20  // of all tools of a server, trusted or waiting
-	maxPinName     = 128      // bytes of a name that stands in the file; a longer one is a hash there
-	maxNoted       = 3        // names in a note, of either kind
-	maxReported    = 10       // names in a [ToolsChange], of either kind
+	maxDefinition  = 16 << 10       // bytes of one tool that are kept to show what has changed
+	maxDefinitions = 4 << 20        // of all tools of a server, trusted or waiting
+	writeAgain     = 24 * time.Hour // after which a file is written again, to mark it as used
+	maxPinName     = 128            // bytes of a name that stands in the file; a longer one is a hash there
+	maxNoted       = 3              // names in a note, of either kind
+	maxReported    = 10             // names in a [Change], of either kind
 )
 
-// A ToolsChange says that tools of a server are not those that are trusted. At most ten of each kind are named.
-type ToolsChange struct {
+// A Change says that tools of a server are not those that are trusted. At most ten of each kind are named.
+type Change struct {
 	Server       string
 	Changed, New []string
 	More         int   // tools that are not named
@@ -36,15 +36,12 @@ type ToolsChange struct {
 	Err          error // why the pins of the server cannot be read or written; nil: they can
 }
 
-// pins compare the tools of one server with those that are trusted: what the first list had, and what somebody has accepted
+// Pins compare the tools of one server with those that are trusted: what the first list had, and what somebody has accepted
 // since.
-type pins struct {
-	conn *serverConn
-	dir  *state.Dir // nil: in memory only
-	hold bool       // tools that are not trusted are neither offered nor called
-	look bool       // nothing is written
+type Pins struct {
+	Options
 
-	awaiting atomic.Bool // a goroutine of awaitAccept runs
+	awaiting atomic.Bool // AwaitAccept waits
 	updating sync.Mutex  // held while the file is read or written; taken before mu
 
 	mu       sync.Mutex // guards what follows
@@ -56,20 +53,24 @@ type pins struct {
 	failed   string            // err as it was reported
 }
 
-// newPins returns nil for a server of this process: its tools are part of the binary.
-func newPins(sc *serverConn) *pins {
-	o := sc.pool.options
-	if sc.server.InProcess {
-		return nil
-	}
-	return &pins{conn: sc, dir: cmp.Or(o.Look, o.State), hold: o.Pin, look: o.Look != nil, reported: map[string]string{}}
+// Options say whose pins they are, and what they are for.
+type Options struct {
+	Server string
+	Key    state.Key           // names the server over restarts, whoever has signed in: another sign-in makes no tool trusted
+	Dir    *state.Dir          // nil: in memory only
+	Hold   bool                // tools that are not trusted are neither offered nor called
+	Look   bool                // nothing is written
+	Most   int                 // tools that are kept, at least
+	Life   context.Context     // of the server
+	Hide   func(string) string // removes secrets
+	Report func(Change)        // nil: nobody wants to know
 }
 
-// key names the server over restarts, whoever has signed in: another sign-in makes no tool trusted.
-func (p *pins) key() state.Key { return p.conn.server.key() }
+// New makes the pins of a server. Nothing has been read yet. Nil pins trust every tool.
+func New(o Options) *Pins { return &Pins{Options: o, reported: map[string]string{}} }
 
-// take makes the pins those of the former connection to the same server, as they are known.
-func (p *pins) take(former *pins) {
+// Take makes the pins those of the former connection to the same server, as they are known.
+func (p *Pins) Take(former *Pins) {
 	if p == nil || former == nil {
 		return
 	}
@@ -78,8 +79,8 @@ func (p *pins) take(former *pins) {
 	p.known, p.file, p.written = former.known, former.file, former.written
 }
 
-// pinName is the name of a tool in the file. It comes from the server's own: another name in the configuration is no change.
-func pinName(t *toollist.Tool) string {
+// nameOf is the name of a tool in the file. It comes from the server's own: another name in the configuration is no change.
+func nameOf(t *toollist.Tool) string {
 	if len(t.Original) <= maxPinName {
 		return t.Original
 	}
@@ -87,8 +88,8 @@ func pinName(t *toollist.Tool) string {
 	return "#" + hex.EncodeToString(sum[:])
 }
 
-// check compares a list that the server has sent, and trusts what may be trusted at first sight.
-func (p *pins) check(list *toollist.List) {
+// Check compares a list that the server has sent, and trusts what may be trusted at first sight.
+func (p *Pins) Check(list *toollist.List) {
 	if p == nil {
 		return
 	}
@@ -106,40 +107,40 @@ func (p *pins) check(list *toollist.List) {
 }
 
 // upToDate reports whether a list has nothing that is not trusted, and its file has been used lately.
-func (p *pins) upToDate(list *toollist.List) bool {
+func (p *Pins) upToDate(list *toollist.List) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.known != nil && p.err == nil && len(p.known.Waiting) == 0 && time.Since(p.written) < keepAgain && (p.known.Strict || !p.hold) &&
-		!slices.ContainsFunc(list.Tools, func(t *toollist.Tool) bool { return p.known.Trusted[pinName(t)].Hash != t.Pin() })
+	return p.known != nil && p.err == nil && len(p.known.Waiting) == 0 && time.Since(p.written) < writeAgain && (p.known.Strict || !p.Hold) &&
+		!slices.ContainsFunc(list.Tools, func(t *toollist.Tool) bool { return p.known.Trusted[nameOf(t)].Hash != t.Pin() })
 }
 
 // update changes the pins where they are kept, and returns them without the definitions.
-func (p *pins) update(change func(*state.Pins) bool) (known *state.Pins, file *state.PinsFile, err error) {
+func (p *Pins) update(change func(*state.Pins) bool) (known *state.Pins, file *state.PinsFile, err error) {
 	keep := func(pins *state.Pins) bool {
 		changed := change(pins)
 		known = withoutDefinitions(pins)
 		return changed
 	}
 	switch {
-	case p.dir == nil:
+	case p.Dir == nil:
 		all := p.last()
 		if all == nil {
 			all = &state.Pins{First: true, Trusted: map[string]state.Pin{}, Waiting: map[string]state.Pin{}}
 		}
 		keep(withoutDefinitions(all))
-	case p.look:
+	case p.Look:
 		var all *state.Pins
-		if all, file, err = p.dir.Pins(p.key()); err == nil {
+		if all, file, err = p.Dir.Pins(p.Key); err == nil {
 			keep(all)
 		}
 	default:
-		file, err = p.dir.UpdatePins(p.conn.life, p.key(), keep)
+		file, err = p.Dir.UpdatePins(p.Life, p.Key, keep)
 	}
 	return known, file, err
 }
 
 // last are the pins as they were last read or written, or nil.
-func (p *pins) last() *state.Pins {
+func (p *Pins) last() *state.Pins {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.known
@@ -157,7 +158,7 @@ func withoutDefinitions(p *state.Pins) *state.Pins {
 }
 
 // compare changes pins by a list, and reports whether that is to be written.
-func (p *pins) compare(known *state.Pins, list *toollist.List) (changed bool) {
+func (p *Pins) compare(known *state.Pins, list *toollist.List) (changed bool) {
 	if last := p.last(); known.First && last != nil && !last.First { // the file is gone: that makes nothing trusted
 		*known, changed = *withoutDefinitions(last), true
 	}
@@ -172,17 +173,17 @@ func (p *pins) compare(known *state.Pins, list *toollist.List) (changed bool) {
 	}
 	pinOf := func(t *toollist.Tool) state.Pin {
 		pin := state.Pin{Hash: t.Pin()}
-		if d := t.Definition(); p.dir != nil && len(d) <= min(maxDefinition, room) {
+		if d := t.Definition(); p.Dir != nil && len(d) <= min(maxDefinition, room) {
 			pin.Definition = d
 			room -= len(d)
 		}
 		return pin
 	}
 	// Where some gateway holds tools back, none trusts new ones, nor any after the pins were damaged: these trust no tool.
-	trusting := known.First || !p.hold && !known.Strict && len(known.Trusted) > 0
+	trusting := known.First || !p.Hold && !known.Strict && len(known.Trusted) > 0
 	here := map[string]bool{}
 	for _, t := range list.Tools {
-		name := pinName(t)
+		name := nameOf(t)
 		here[name] = true
 		old, is := known.Trusted[name]
 		_, waits := known.Waiting[name]
@@ -196,12 +197,12 @@ func (p *pins) compare(known *state.Pins, list *toollist.List) (changed bool) {
 			known.Waiting[name], changed = pinOf(t), true
 		}
 	}
-	changed = changed || p.hold && !known.Strict || time.Since(p.lastWritten()) > keepAgain
-	known.First, known.Strict = false, known.Strict || p.hold
-	return dropGone(known, here, p.conn.pool.options.Tools) || changed
+	changed = changed || p.Hold && !known.Strict || time.Since(p.lastWritten()) > writeAgain
+	known.First, known.Strict = false, known.Strict || p.Hold
+	return dropGone(known, here, p.Most) || changed
 }
 
-func (p *pins) lastWritten() time.Time {
+func (p *Pins) lastWritten() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.written
@@ -221,30 +222,33 @@ func dropGone(known *state.Pins, here map[string]bool, most int) (changed bool) 
 
 // What may be said of a tool that is not trusted.
 const (
-	pinChanged = "it has changed since it was first listed or accepted"
-	pinNew     = "it is new since the server was first listed"
-	pinUnknown = "the hashes of the tools cannot be kept"
+	whyChanged = "it has changed since it was first listed or accepted"
+	whyNew     = "it is new since the server was first listed"
+	whyUnknown = "the hashes of the tools cannot be kept"
 )
 
 // verdict says why a tool is not trusted, or is empty. Before the first list everything is.
-func (p *pins) verdict(t *toollist.Tool) string {
+func (p *Pins) verdict(t *toollist.Tool) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known == nil || p.known.First {
-		return choose(p.err != nil, pinUnknown, "")
+		if p.err != nil {
+			return whyUnknown
+		}
+		return ""
 	}
-	switch pin, ok := p.known.Trusted[pinName(t)]; {
+	switch pin, ok := p.known.Trusted[nameOf(t)]; {
 	case !ok:
-		return pinNew
+		return whyNew
 	case pin.Hash != t.Pin():
-		return pinChanged
+		return whyChanged
 	}
 	return ""
 }
 
 // Refusal says why a tool is held back, or is empty.
-func (p *pins) Refusal(t *toollist.Tool) string {
-	if p == nil || !p.hold {
+func (p *Pins) Refusal(t *toollist.Tool) string {
+	if p == nil || !p.Hold {
 		return ""
 	}
 	p.load(false)
@@ -256,19 +260,19 @@ func (p *pins) Refusal(t *toollist.Tool) string {
 }
 
 // load reads the file if it has not been read, or, with again, if it has changed since.
-func (p *pins) load(again bool) {
-	if p.dir == nil {
+func (p *Pins) load(again bool) {
+	if p.Dir == nil {
 		return
 	}
 	p.mu.Lock()
 	known, file, failed := p.known, p.file, p.err != nil
 	p.mu.Unlock()
-	if (known != nil || failed) && !again || known != nil && p.dir.SamePins(p.key(), file) {
+	if (known != nil || failed) && !again || known != nil && p.Dir.SamePins(p.Key, file) {
 		return
 	}
 	p.updating.Lock()
 	defer p.updating.Unlock()
-	all, file, err := p.dir.Pins(p.key())
+	all, file, err := p.Dir.Pins(p.Key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
@@ -283,46 +287,47 @@ func (p *pins) load(again bool) {
 // acceptPause is how often a gateway looks whether tools have been accepted that are missing in the lists of clients.
 const acceptPause = 2 * time.Second
 
-// awaitAccept tells clients once that their lists are out of date, when the pins have changed.
-func (p *pins) awaitAccept() {
+// AwaitAccept calls accepted once, when the pins have changed. start runs the wait, and reports whether it does.
+func (p *Pins) AwaitAccept(start func(wait func()) bool, accepted func()) {
 	p.mu.Lock()
 	file := p.file
 	p.mu.Unlock()
-	if p.dir == nil || !p.conn.exposes() || !p.awaiting.CompareAndSwap(false, true) {
+	if p.Dir == nil || !p.awaiting.CompareAndSwap(false, true) {
 		return
 	}
-	started := p.conn.pool.goroutines.start(func() {
-		for same := true; same; same = p.dir.SamePins(p.key(), file) {
-			if pauseFor(p.conn.life, acceptPause) != nil {
+	if !start(func() {
+		for same := true; same; same = p.Dir.SamePins(p.Key, file) {
+			select {
+			case <-time.After(acceptPause):
+			case <-p.Life.Done():
 				return
 			}
 		}
 		p.awaiting.Store(false)
-		(*p.conn.pool.onTools.Load())()
-	})
-	if !started {
+		accepted()
+	}) {
 		p.awaiting.Store(false)
 	}
 }
 
-// heldBack is the error of a plan or call with a tool that is held back.
-func heldBack(server string, t *toollist.Tool, why string) error {
-	hint := "use another tool; the operator looks at it and accepts it with " + AcceptCommand(server, t.Original)
-	if why == pinUnknown {
+// HeldBack is the error of a plan or call with a tool that is held back.
+func (p *Pins) HeldBack(t *toollist.Tool, why string) error {
+	hint := "use another tool; the operator looks at it and accepts it with " + AcceptCommand(p.Server, t.Original)
+	if why == whyUnknown {
 		hint = "the operator makes the state directory readable and writable: list_all_tools says what is wrong with it"
 	}
-	return stages.Errorf(stages.Denied, hint, "%s is held back (--pin): %s", toolLabel(server, t.Name), why)
+	return stages.Errorf(stages.Denied, hint, "tool %q of server %q is held back (--pin): %s", t.Name, p.Server, why)
 }
 
 // untrusted are the tools of a list that are not trusted, without those that are refused anyway.
-func (p *pins) untrusted(list *toollist.List) (changed, new []*toollist.Tool) {
+func (p *Pins) untrusted(list *toollist.List) (changed, new []*toollist.Tool) {
 	for _, t := range list.Tools {
 		if t.Refused != "" {
 			continue
 		}
 		switch p.verdict(t) {
 		case "":
-		case pinChanged:
+		case whyChanged:
 			changed = append(changed, t)
 		default:
 			new = append(new, t)
@@ -332,13 +337,12 @@ func (p *pins) untrusted(list *toollist.List) (changed, new []*toollist.Tool) {
 }
 
 // report reports tools that are not trusted, once.
-func (p *pins) report(list *toollist.List) {
-	f := p.conn.pool.options.OnUntrusted
-	if f == nil {
+func (p *Pins) report(list *toollist.List) {
+	if p.Report == nil {
 		return
 	}
 	p.mu.Lock()
-	c := ToolsChange{Server: p.conn.server.Name, Held: p.hold, Err: p.err}
+	c := Change{Server: p.Server, Held: p.Hold, Err: p.err}
 	again := c.Err == nil || c.Err.Error() == p.failed
 	p.failed = ""
 	if c.Err != nil {
@@ -350,24 +354,24 @@ func (p *pins) report(list *toollist.List) {
 		c.Changed, c.New = p.unreported(changed, &c.More), p.unreported(new, &c.More)
 	}
 	if len(c.Changed)+len(c.New) > 0 || !again {
-		f(c)
+		p.Report(c)
 	}
 }
 
 // unreported are the names of tools that have not been reported as they are.
-func (p *pins) unreported(tools []*toollist.Tool, more *int) (names []string) {
+func (p *Pins) unreported(tools []*toollist.Tool, more *int) (names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range tools {
-		if name := pinName(t); p.reported[name] == t.Pin() {
+		if name := nameOf(t); p.reported[name] == t.Pin() {
 			continue
-		} else if len(p.reported) >= 2*p.conn.pool.options.Tools {
+		} else if len(p.reported) >= 2*p.Most {
 			p.reported = map[string]string{} // a server with ever new names
 		} else {
 			p.reported[name] = t.Pin()
 		}
 		if len(names) < maxReported {
-			names = append(names, p.conn.hide(shortName(t)))
+			names = append(names, p.Hide(shortName(t)))
 		} else {
 			*more++
 		}
@@ -377,8 +381,8 @@ func (p *pins) unreported(tools []*toollist.Tool, more *int) (names []string) {
 
 func shortName(t *toollist.Tool) string { return fmt.Sprintf("%.60q", t.Original) }
 
-// note says which tools of a list are not trusted, and what to do.
-func (p *pins) note(list *toollist.List) string {
+// Note says which tools of a list are not trusted, and what to do.
+func (p *Pins) Note(list *toollist.List) string {
 	if p == nil {
 		return ""
 	}
@@ -400,12 +404,14 @@ func (p *pins) note(list *toollist.List) string {
 			parts = append(parts, kind.word+" "+namesOf(kind.tools))
 		}
 	}
-	switch remedy := AcceptCommand(p.conn.server.Name, ""); {
+	switch remedy := AcceptCommand(p.Server, ""); {
+	case err != nil && p.Hold:
+		return fmt.Sprintf("%s, and without them tools are held back: %v", whyUnknown, err)
 	case err != nil:
-		return fmt.Sprintf("%s%s: %v", pinUnknown, choose(p.hold, ", and without them tools are held back", ""), err)
+		return fmt.Sprintf("%s: %v", whyUnknown, err)
 	case parts == nil:
 		return ""
-	case p.hold:
+	case p.Hold:
 		return fmt.Sprintf("held back until %s: %s", remedy, strings.Join(parts, "; "))
 	default:
 		return fmt.Sprintf("since the first list: %s; %s shows and accepts that", strings.Join(parts, "; "), remedy)
@@ -443,13 +449,9 @@ type Pending struct {
 	Was, Is []byte // JSON with sorted members; nil: it is too long to be kept, or was not there
 }
 
-// Pending returns the tools that wait for somebody to accept them, as the gateways have seen them last. It asks no server.
-func (p *Pool) Pending(ctx context.Context, server string) ([]Pending, error) {
-	sc, err := p.conn(ctx, server)
-	if err != nil || sc.pins == nil || sc.pins.dir == nil {
-		return nil, err
-	}
-	all, _, err := sc.pins.dir.Pins(sc.pins.key())
+// Pending returns the tools that wait for somebody to accept them.
+func (p *Pins) Pending() ([]Pending, error) {
+	all, _, err := p.Dir.Pins(p.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -457,18 +459,14 @@ func (p *Pool) Pending(ctx context.Context, server string) ([]Pending, error) {
 	for _, name := range slices.Sorted(maps.Keys(all.Waiting)) {
 		old, known := all.Trusted[name]
 		is := all.Waiting[name]
-		list = append(list, Pending{server, name, is.Hash, !known, old.Definition, is.Definition})
+		list = append(list, Pending{p.Server, name, is.Hash, !known, old.Definition, is.Definition})
 	}
 	return list, nil
 }
 
-// Accept trusts tools of one server. Those that have changed again meanwhile stay as they were, and are returned.
-func (p *Pool) Accept(ctx context.Context, server string, tools []Pending) (missed []Pending, err error) {
-	sc, err := p.conn(ctx, server)
-	if err != nil || sc.pins == nil || sc.pins.dir == nil {
-		return tools, err
-	}
-	_, err = sc.pins.dir.UpdatePins(ctx, sc.pins.key(), func(all *state.Pins) (changed bool) {
+// Accept trusts tools. Those that have changed again meanwhile stay as they were, and are returned.
+func (p *Pins) Accept(ctx context.Context, tools []Pending) (missed []Pending, err error) {
+	_, err = p.Dir.UpdatePins(ctx, p.Key, func(all *state.Pins) (changed bool) {
 		for _, t := range tools {
 			switch {
 			case all.Waiting[t.Tool].Hash == t.Hash:
