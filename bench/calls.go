@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/gateway"
-	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/outward"
 )
 
 // The eras of the protocol, by their versions. An empty version is the newest.
@@ -93,7 +93,7 @@ func readOver(w way) opener {
 			return pair{}, errors.Join(err, s.close())
 		}
 		return pair{
-			ours:  repeated(b.sizes.calls, reader(e.through, upstream.OutwardURI(serverName, helloURI))),
+			ours:  repeated(b.sizes.calls, reader(e.through, outward.URI(serverName, helloURI))),
 			base:  repeated(b.sizes.calls, reader(e.server, helloURI)),
 			close: s.close,
 		}, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/outward"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -188,7 +188,7 @@ func (f *front) knows(c *Call) bool {
 	if c.method == toolsCall {
 		return f.handlers[c.params.Name] != nil || plain && ok
 	}
-	_, _, ok = upstream.SplitURI(c.params.Name)
+	_, _, ok = outward.Split(c.params.Name)
 	return ok && plain
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/outward"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -94,7 +95,7 @@ func exposedMeta(ctx context.Context, raw json.RawMessage) json.RawMessage {
 	}
 	apps := upstream.ViewOf(ctx).Only() != ""
 	maps.DeleteFunc(tool.Meta, func(name string, _ json.RawMessage) bool {
-		return !apps && upstream.IsApp(name) || strings.HasPrefix(name, "io.modelcontextprotocol/")
+		return !apps && outward.IsApp(name) || strings.HasPrefix(name, "io.modelcontextprotocol/")
 	})
 	if len(tool.Meta) == 0 {
 		return nil

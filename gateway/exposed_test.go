@@ -22,6 +22,7 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/pins"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
@@ -297,7 +298,7 @@ func TestExposedHeld(t *testing.T) {
 	}
 	lists("shop__first")
 	shop.Add(mcptest.Tool{Name: "second", Text: "y"})
-	var waiting []upstream.Pending
+	var waiting []pins.Pending
 	within(t, "the new tool is noticed", func() bool {
 		waiting, err = pool.Pending(t.Context(), "shop")
 		return err == nil && len(waiting) == 1

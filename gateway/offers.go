@@ -19,6 +19,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/outward"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -121,7 +122,7 @@ func relayedResult(req mcp.Request, contents upstream.Contents) *relayed {
 // Anything else than an object has none. Those of MCP Apps come only from a server whose names and URIs are verbatim.
 func relayedMeta(meta []byte, verbatim bool) (members []byte) {
 	if !rpc.Members(meta, func(name, value []byte) {
-		if decoded := rpc.Name(name); !strings.HasPrefix(decoded, "io.modelcontextprotocol/") && (verbatim || !upstream.IsApp(decoded)) {
+		if decoded := rpc.Name(name); !strings.HasPrefix(decoded, "io.modelcontextprotocol/") && (verbatim || !outward.IsApp(decoded)) {
 			members = appendMember(members, string(name), value)
 		}
 	}) {

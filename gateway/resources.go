@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/outward"
 )
 
 // runsURI begins the URIs of outputs, which the gateway itself has.
@@ -19,7 +20,7 @@ func outwardOffer(ctx context.Context, kind upstream.Kind) func(upstream.Offer) 
 	if upstream.ViewOf(ctx).Only() != "" {
 		return func(o upstream.Offer) json.RawMessage { return o.Raw }
 	}
-	return func(o upstream.Offer) json.RawMessage { return o.Outward(kind, upstream.OutwardURI(o.Server, o.Key)) }
+	return func(o upstream.Offer) json.RawMessage { return o.Outward(kind, outward.URI(o.Server, o.Key)) }
 }
 
 // listResources lists the resources of all servers, as far as they are known. Outputs of runs are not listed.

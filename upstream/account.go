@@ -35,7 +35,7 @@ func (p *Pool) replace(sc *serverConn) (now *serverConn, replaced bool) {
 		return now, false
 	}
 	now = newServerConn(sc.origin, p)
-	now.pins.take(sc.pins)
+	now.pins.Take(sc.pins)
 	p.conns[sc.server.Name] = now
 	p.generation.Add(1)
 	sc.drain()

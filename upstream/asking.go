@@ -1,22 +1,13 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
-)
-
-// maxAnswer bounds an answer to a question, in bytes.
-const maxAnswer = 1 << 20
-
-var (
-	errDeclined = errors.New("the caller of the tool does not answer it")
-	errAnswer   = errors.New("the answer is not valid")
 )
 
 // An asking is what a server asks in the middle of one call, while it is made on one session.
@@ -36,7 +27,7 @@ type asking struct {
 func (a *asking) params(s *session, token int64, members ...[]byte) json.RawMessage {
 	capabilities := s.capabilities
 	if s.stateless() && a.call.Asker != nil {
-		capabilities = declaredBy(a.call.Asker).meta(s.roots != nil)
+		capabilities = questions.By(a.call.Asker).Meta(s.roots != nil)
 	}
 	return s.paramsWith(capabilities, a.call.Trace, token, append(members, a.answers...)...)
 }
@@ -60,7 +51,7 @@ func (a *asking) ask(ctx context.Context, q rpc.Question) (json.RawMessage, erro
 // answer asks the caller, and returns the result of the method. The clock of the call stands still meanwhile.
 func (a *asking) answer(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	params = json.RawMessage(a.conn.hide(hideIn(a.session.transport, string(params))))
-	if err := checkQuestion(declaredBy(a.call.Asker), method, params); err != nil {
+	if err := questions.Check(questions.By(a.call.Asker), method, params); err != nil {
 		return nil, err
 	}
 	defer a.clock.Pause()()
@@ -70,23 +61,5 @@ func (a *asking) answer(ctx context.Context, method string, params json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	return checkAnswer(method, result)
-}
-
-// actions are those with which an elicitation ends.
-var actions = map[string]bool{"accept": true, "decline": true, "cancel": true}
-
-// checkAnswer returns an answer on one line, if it can be one.
-func checkAnswer(method string, result json.RawMessage) (json.RawMessage, error) {
-	var line bytes.Buffer
-	if len(result) > maxAnswer || json.Compact(&line, result) != nil || line.Len() == 0 || line.Bytes()[0] != '{' {
-		return nil, errAnswer
-	}
-	var said struct {
-		Action string `json:"action"`
-	}
-	if method == rpc.Elicitation && (json.Unmarshal(line.Bytes(), &said) != nil || !actions[said.Action]) {
-		return nil, errAnswer
-	}
-	return line.Bytes(), nil
+	return questions.CheckAnswer(method, result)
 }

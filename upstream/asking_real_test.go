@@ -20,6 +20,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // everything is the entry of server-everything, an npm package.
@@ -96,7 +97,7 @@ func TestEverythingAsks(t *testing.T) {
 			wantError(t, err, stages.UnknownTool, "trigger-elicitation-request", "")
 			lists := func(a *stages.Asker) bool {
 				l := p.Catalog(upstream.ForCaller(t.Context(), a), "e")[0]
-				return slices.ContainsFunc(l.Tools, func(c upstream.CatalogTool) bool { return c.Name == "trigger-elicitation-request" })
+				return slices.ContainsFunc(l.Tools, func(c toollist.CatalogTool) bool { return c.Name == "trigger-elicitation-request" })
 			}
 			if !lists(all) || lists(nil) {
 				t.Errorf("the tool that asks is listed: %v for who declares it, %v for others", lists(all), lists(nil))

@@ -14,6 +14,9 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
+	"github.com/mcsh-dev/mcsh/upstream/questions"
+	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -39,11 +42,14 @@ func (q *query) label(server string) string {
 	return fmt.Sprintf("%s %q of server %q", q.noun, texts.Cut(q.Name, maxNamed), server)
 }
 
+// toolLabel names a tool in messages. Names may hold spaces and parentheses.
+func toolLabel(server, tool string) string { return fmt.Sprintf("tool %q of server %q", tool, server) }
+
 // maxNamed is how much of a name a message has, in bytes.
 const maxNamed = 200
 
 // call makes a query and returns its raw result, within one of the server's slots. Its time begins when it is sent: it does not
-// count the wait for a slot, for a start or for its [pace].
+// count the wait for a slot, for a start or for its [pace.Pace].
 func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error) {
 	leave, err := sc.enter(ctx, &c)
 	if err != nil {
@@ -67,7 +73,7 @@ func (sc *serverConn) enter(ctx context.Context, c *query) (leave func(), err er
 	leave = func() { <-sc.slots; c.exclusive.leave() }
 	if sc.isReplaced() {
 		leave()
-		return nil, errReplaced
+		return nil, pace.ErrReplaced
 	}
 	return leave, nil
 }
@@ -108,15 +114,15 @@ func (sc *serverConn) ask(ctx context.Context, c query) (json.RawMessage, error)
 func (sc *serverConn) paced(ctx context.Context, s *session, c query) (raw json.RawMessage, failure *rpc.Failure, err error) {
 	if c.aboutTask {
 		raw, failure = sc.callOnce(ctx, s, c)
-		sc.pace.end(noEpoch, failure) // a wait that the server asks for counts for the others
+		sc.pace.End(pace.NoEpoch, failure) // a wait that the server asks for counts for the others
 		return raw, failure, nil
 	}
-	epoch, err := sc.pace.begin(ctx, sc.replaced, c.Waits)
+	epoch, err := sc.pace.Begin(ctx, sc.replaced, c.Waits)
 	if err != nil {
 		return nil, nil, err
 	}
 	raw, failure = sc.callOnce(ctx, s, c)
-	sc.pace.end(epoch, failure)
+	sc.pace.End(epoch, failure)
 	return raw, failure, nil
 }
 
@@ -127,7 +133,7 @@ func (sc *serverConn) takeSlot(ctx context.Context, c query) error {
 		return nil
 	default:
 	}
-	if err := sc.pace.hopeless(ctx); err != nil {
+	if err := sc.pace.Hopeless(ctx); err != nil {
 		return err
 	}
 	over := func() {}
@@ -140,7 +146,7 @@ func (sc *serverConn) takeSlot(ctx context.Context, c query) error {
 		return nil
 	case <-sc.replaced:
 		over()
-		return errReplaced
+		return pace.ErrReplaced
 	case <-ctx.Done():
 		return fmt.Errorf("calling %s: %s: %w", c.label(sc.server.Name), sc.slotWait(), ctx.Err())
 	}
@@ -148,8 +154,8 @@ func (sc *serverConn) takeSlot(ctx context.Context, c query) error {
 
 // slotWait says what queries without a place wait for: those that have one may wait themselves.
 func (sc *serverConn) slotWait() string {
-	if _, free := sc.pace.free(); !free {
-		return sc.pace.why()
+	if _, free := sc.pace.Free(); !free {
+		return sc.pace.Why()
 	}
 	return fmt.Sprintf("waiting for another call of server %q to end (concurrency %d)", sc.server.Name, cap(sc.slots))
 }
@@ -254,9 +260,9 @@ func (sc *serverConn) callFailure(ctx context.Context, s *session, c query, fail
 	case errors.Is(failure, errCallTimeout):
 		return stages.Errorf(stages.Timeout, "ask the "+c.noun+" for less", "the %s did not answer within %s", c.noun, c.Timeout)
 	case isFull(failure):
-		return noMemory(what, failure.Err)
+		return results.NoMemory(what, failure.Err)
 	case errors.Is(failure, rpc.ErrTooLarge):
-		return stages.OverLimit("result", moreResult, "%s: %w for results of up to %d bytes", what, cleanError{text, failure.Err}, sc.pool.options.ResultMax)
+		return stages.OverLimit("result", results.MoreResult, "%s: %w for results of up to %d bytes", what, cleanError{text, failure.Err}, sc.pool.options.ResultMax)
 	case errors.Is(failure, rpc.ErrBroken):
 		return stages.Errorf(stages.ToolError, choose(c.Reading, "", "the call may have taken effect; ")+"report it to the makers of the server", "%s: %w", what, cleanError{text, failure.Err})
 	case sc.life.Err() != nil:
@@ -299,7 +305,7 @@ var rpcHints = map[int64]string{
 // notRun are the protocol errors by which a server says that the tool did not run.
 var notRun = map[int64]bool{
 	jsonrpc.CodeParseError: true, jsonrpc.CodeInvalidRequest: true, jsonrpc.CodeMethodNotFound: true, jsonrpc.CodeInvalidParams: true,
-	codeOpenFirst: true,
+	questions.CodeOpenFirst: true,
 }
 
 // rpcError returns a protocol error as the failure of the tool: servers use such errors for tools that failed, not only
@@ -316,14 +322,14 @@ func (sc *serverConn) rpcError(s *session, noun string, failure *rpc.Failure) er
 	if more := rpc.ErrorText(wire.Data); more != "" && !strings.Contains(words, more) {
 		words += ": " + more
 	}
-	e := toolError(hideIn(s.transport, words))
+	e := results.ToolError(hideIn(s.transport, words))
 	if noun == nounTool {
 		e.Hint = rpcHints[wire.Code]
 	} else {
 		e.Err = wire
 	}
-	if wire.Code == codeOpenFirst {
-		e.Hint, e.Err = openFirst(wire.Data), wire
+	if wire.Code == questions.CodeOpenFirst {
+		e.Hint, e.Err = questions.OpenFirstHint(wire.Data), wire
 	}
 	e.Answered, e.RetryAfter = notRun[wire.Code], failure.RetryAfter
 	return e

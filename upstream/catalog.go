@@ -1,17 +1,15 @@
 package upstream
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // The defaults of [Options.Tools] and [Options.ToolList].
@@ -21,10 +19,7 @@ const (
 )
 
 const (
-	leastPages   = 100 // of one tool list; more where it may have more than a hundred times as many tools
-	maxFlaws     = 10  // of one list that are named
-	minTTL       = 10 * time.Second
-	maxTTL       = time.Hour
+	leastPages   = 100             // of one tool list; more where it may have more than a hundred times as many tools
 	freshForMiss = 2 * time.Second // a list this young is not fetched again for a name that is not in it
 	maxCursor    = 16 << 10        // bytes; it goes back to the server
 
@@ -40,35 +35,19 @@ const (
 // plans and calls wait for the server's own list, because the effects of a tool may have changed.
 type catalog struct {
 	conn  *serverConn
-	lease *memory.Lease    // for the list
-	saved func() *toolList // of an earlier process, nil if there is none; read once
+	lease *memory.Lease         // for the list
+	saved func() *toollist.List // of an earlier process, nil if there is none; read once
 
-	mu       sync.Mutex         // guards what follows; not held while fetching
-	list     *toolList          // nil before the first fetch
-	fetch    *flight[*toolList] // the one under way, if one is
-	stale    bool               // the server has said that the list changed
-	again    time.Time          // when the list was last fetched because it had changed
-	pause    time.Duration      // between again and the next time
-	waiting  bool               // a fetch because of a change will begin in a moment
-	timedOut bool               // somebody has waited for the first list in vain: nobody waits again
-	kept     time.Time          // when the list was written to disk
-	err      error              // why it could not be
-}
-
-// A toolList is one fetched list. It does not change.
-type toolList struct {
-	tools   []*tool
-	byName  map[string]*tool
-	flaws   []string // the first of the tools that could not be read, or whose annotations do not count
-	flawed  int      // how many there are
-	yielded []string // renamed tools that are left out, by the names that the server has for them
-	cut     string   // why the list is incomplete, or empty
-	read    int      // tools, with those that are not in the list
-	size    int64    // bytes of the pages
-	fetched time.Time
-	ttl     time.Duration
-	routed  bool // calls carry arguments in headers too
-	reader  *reader
+	mu       sync.Mutex              // guards what follows; not held while fetching
+	list     *toollist.List          // nil before the first fetch
+	fetch    *flight[*toollist.List] // the one under way, if one is
+	stale    bool                    // the server has said that the list changed
+	again    time.Time               // when the list was last fetched because it had changed
+	pause    time.Duration           // between again and the next time
+	waiting  bool                    // a fetch because of a change will begin in a moment
+	timedOut bool                    // somebody has waited for the first list in vain: nobody waits again
+	kept     time.Time               // when the list was written to disk
+	err      error                   // why it could not be
 }
 
 // invalidate marks the list as out of date.
@@ -79,14 +58,14 @@ func (c *catalog) invalidate() {
 }
 
 func newCatalog(sc *serverConn) *catalog {
-	return &catalog{conn: sc, lease: sc.pool.options.Catalogs.Lease(), saved: sync.OnceValue(func() *toolList { return sc.savedTools() })}
+	return &catalog{conn: sc, lease: sc.pool.options.Catalogs.Lease(), saved: sync.OnceValue(func() *toollist.List { return sc.savedTools() })}
 }
 
 // get returns the list, at once if it was ever fetched; one that is out of date is refreshed in the background.
-func (c *catalog) get(ctx context.Context) (*toolList, error) {
+func (c *catalog) get(ctx context.Context) (*toollist.List, error) {
 	c.mu.Lock()
 	list := c.list
-	var f *flight[*toolList]
+	var f *flight[*toollist.List]
 	if c.outdated() {
 		f = c.begin()
 	}
@@ -99,7 +78,7 @@ func (c *catalog) get(ctx context.Context) (*toolList, error) {
 
 // outdated reports whether the list needs a fetch. c.mu is held.
 func (c *catalog) outdated() bool {
-	return c.list == nil || c.changed() || time.Since(c.list.fetched) > c.list.ttl
+	return c.list == nil || c.changed() || time.Since(c.list.Fetched) > c.list.TTL
 }
 
 // changed reports whether the list needs a fetch because it has changed. The pause bounds the fetches for a server that
@@ -125,9 +104,9 @@ func (c *catalog) fetched() bool {
 }
 
 // refresh returns a list that was fetched within the last moments.
-func (c *catalog) refresh(ctx context.Context) (*toolList, error) {
+func (c *catalog) refresh(ctx context.Context) (*toollist.List, error) {
 	c.mu.Lock()
-	if c.list != nil && !c.changed() && time.Since(c.list.fetched) < freshForMiss {
+	if c.list != nil && !c.changed() && time.Since(c.list.Fetched) < freshForMiss {
 		defer c.mu.Unlock()
 		return c.list, nil
 	}
@@ -136,7 +115,7 @@ func (c *catalog) refresh(ctx context.Context) (*toolList, error) {
 	return c.wait(ctx, f)
 }
 
-func (c *catalog) wait(ctx context.Context, f *flight[*toolList]) (*toolList, error) {
+func (c *catalog) wait(ctx context.Context, f *flight[*toollist.List]) (*toollist.List, error) {
 	select {
 	case <-f.done:
 		return f.value, f.err
@@ -155,7 +134,7 @@ func (c *catalog) wait(ctx context.Context, f *flight[*toolList]) (*toolList, er
 }
 
 // begin fetches the list, unless that is under way. c.mu is held.
-func (c *catalog) begin() *flight[*toolList] {
+func (c *catalog) begin() *flight[*toollist.List] {
 	if c.fetch != nil {
 		return c.fetch
 	}
@@ -164,24 +143,24 @@ func (c *catalog) begin() *flight[*toolList] {
 	}
 	c.stale = false
 	old := c.list
-	c.fetch = launch(&c.conn.pool.goroutines, c.conn.closedError(), func() (*toolList, error) { return c.update(old) }, &c.mu, c.replace)
+	c.fetch = launch(&c.conn.pool.goroutines, c.conn.closedError(), func() (*toollist.List, error) { return c.update(old) }, &c.mu, c.replace)
 	return c.fetch
 }
 
 // update fetches the list, and keeps it for later processes.
-func (c *catalog) update(old *toolList) (*toolList, error) {
+func (c *catalog) update(old *toollist.List) (*toollist.List, error) {
 	if old == nil {
 		old = c.saved()
 	}
 	list, err := c.load(old)
 	if err == nil {
-		err = c.lease.Grow(list.size)
+		err = c.lease.Grow(list.Size)
 	}
 	if err != nil {
 		return nil, err
 	}
 	c.keep(list, old)
-	c.conn.pins.check(list)
+	c.conn.pins.Check(list)
 	if c.conn.isFirst() {
 		c.conn.shapes.prune(list)
 	}
@@ -189,14 +168,14 @@ func (c *catalog) update(old *toolList) (*toolList, error) {
 }
 
 // replace makes a list that was fetched the current one. c.mu is held.
-func (c *catalog) replace(list *toolList, err error) {
+func (c *catalog) replace(list *toollist.List, err error) {
 	c.fetch = nil
 	if err != nil {
 		c.stale = true
 		return
 	}
 	if c.list != nil {
-		_ = c.lease.Grow(-c.list.size)
+		_ = c.lease.Grow(-c.list.Size)
 	}
 	old := cmp.Or(c.list, c.saved())
 	c.list, c.timedOut = list, false
@@ -204,148 +183,4 @@ func (c *catalog) replace(list *toolList, err error) {
 		c.conn.toolsChanged(old, list)
 	}
 	c.conn.probe(list)
-}
-
-// cutAt notes that the list is incomplete.
-func (list *toolList) cutAt(why string) {
-	list.cut = fmt.Sprintf("the tool list was cut after %d tools: %s", len(list.tools), why)
-}
-
-// cutLong notes that the list exceeds its limit of bytes.
-func (list *toolList) cutLong() {
-	limit := list.reader.limits.ToolList
-	list.cutAt(fmt.Sprintf("it is longer than %d bytes (%s)", limit, raised("tool-list", fmt.Sprintf("%dMiB", max(1, 2*limit>>20)))))
-}
-
-// moreTools names the limit of tools and how the operator raises it.
-func moreTools(limit int) string { return raised("tools", 2*limit) }
-
-// raised names a limit and how the operator raises it.
-func raised(limit string, value any) string {
-	return fmt.Sprintf("limit %s; the operator can raise it with --limit %s=%v", limit, limit, value)
-}
-
-// addPage reads one page, tool by tool: a malformed one does not lose the others, and nothing beyond the limits is
-// decoded. A tool that is unchanged since the old list is taken from there, with its compiled schemas.
-func (list *toolList) addPage(raw json.RawMessage, old *toolList) (next string, err error) {
-	var page struct {
-		Tools      json.RawMessage `json:"tools"`
-		NextCursor string          `json:"nextCursor"`
-		TTL        float64         `json:"ttlMs"`
-	}
-	if err := json.Unmarshal(raw, &page); err != nil {
-		return "", fmt.Errorf("reading the tool list: %w", err)
-	}
-	if page.TTL > 0 {
-		list.ttl = min(maxTTL, max(minTTL, time.Duration(page.TTL)*time.Millisecond))
-	}
-	if isNull(page.Tools) {
-		page.Tools = json.RawMessage("[]")
-	}
-	dec := json.NewDecoder(bytes.NewReader(page.Tools))
-	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
-		return "", fmt.Errorf("reading the tool list: tools is not an array")
-	}
-	for dec.More() {
-		var one json.RawMessage
-		if err := dec.Decode(&one); err != nil {
-			return "", fmt.Errorf("reading the tool list: %w", err)
-		}
-		switch list.read++; {
-		case list.read > list.reader.limits.Tools:
-			list.cutAt(fmt.Sprintf("it has more than %d (%s)", list.reader.limits.Tools, moreTools(list.reader.limits.Tools)))
-			return "", nil
-		case list.size+dec.InputOffset() > list.reader.limits.ToolList:
-			list.cutLong()
-			return "", nil
-		}
-		list.add(one, old)
-	}
-	if list.size += int64(len(raw)); list.size > list.reader.limits.ToolList && page.NextCursor != "" {
-		list.cutLong()
-	}
-	return page.NextCursor, nil
-}
-
-// add reads one tool. Of two with the same name the first one stays in the list. A call may reach either, so their
-// annotations do not count.
-func (list *toolList) add(raw json.RawMessage, old *toolList) {
-	t, err := list.reader.parse(raw, false)
-	if err == nil && list.routed {
-		err = t.checkHeaders()
-	}
-	if err != nil {
-		list.flaw("tool %d: %v", list.read, err)
-		return
-	}
-	if first := list.byName[t.Name]; first != nil && first.original != t.original && list.yield(first, t) {
-		return
-	}
-	at, end := len(list.tools), len(list.tools)
-	if first := list.byName[t.Name]; first != nil && first.duplicated {
-		return
-	} else if first != nil {
-		if t, err = list.reader.parse(first.raw, true); err != nil {
-			return // cannot be: it has been read before
-		}
-		at = slices.Index(list.tools, first)
-		end = at + 1
-	}
-	t = old.reuse(t)
-	list.byName[t.Name] = t
-	list.tools = slices.Replace(list.tools, at, end, t)
-	switch {
-	case t.hints.doubt != "":
-		list.flaw("%.100q counts as a tool that may change something: %s", t.Name, t.hints.doubt)
-	case t.duplicated:
-		list.flaw("the server lists two tools of the name %.100q", t.Name)
-	}
-}
-
-// drop removes a tool.
-func (list *toolList) drop(t *tool) {
-	if i := slices.Index(list.tools, t); i >= 0 {
-		list.tools = slices.Delete(list.tools, i, i+1)
-	}
-}
-
-// reuse returns the tool of an earlier list, with its compiled schemas, if it is unchanged; else t.
-func (list *toolList) reuse(t *tool) *tool {
-	if list == nil {
-		return t
-	}
-	if old := list.byName[t.Name]; old != nil && bytes.Equal(old.raw, t.raw) && old.duplicated == t.duplicated {
-		return old
-	}
-	return t
-}
-
-// flaw notes that something is wrong with a tool. Beyond maxFlaws they are only counted.
-func (list *toolList) flaw(format string, args ...any) {
-	if list.flawed++; list.flawed <= maxFlaws {
-		list.flaws = append(list.flaws, fmt.Sprintf(format, args...))
-	}
-}
-
-// notes say what is wrong with the list.
-func (list *toolList) notes() []string {
-	notes := slices.Clone(list.flaws)
-	if more := list.flawed - len(list.flaws); more > 0 {
-		notes = append(notes, fmt.Sprintf("and %d more like these", more))
-	}
-	if list.cut == "" {
-		return notes
-	}
-	return append([]string{list.cut}, notes...)
-}
-
-// names are the tools that may be called.
-func (list *toolList) names() []string {
-	var names []string
-	for _, t := range list.tools {
-		if t.refusal() == "" {
-			names = append(names, t.Name)
-		}
-	}
-	return names
 }

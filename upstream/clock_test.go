@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -20,7 +21,7 @@ func TestQuestionStopsClock(t *testing.T) {
 			return a.ask(context.Background(), rpc.Question{Method: rpc.Elicitation, Params: params})
 		},
 		"newer era": func(ctx context.Context, a *asking) (json.RawMessage, error) {
-			return a.input(ctx, inputRequest{method: rpc.Elicitation, params: params})
+			return a.input(ctx, results.InputRequest{Method: rpc.Elicitation, Params: params})
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/costtest"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // repeat joins n texts, made by a format that is given their number.
@@ -62,15 +64,15 @@ func filled(page string) []byte {
 func readList(page []byte) (tools int, said string) {
 	ctx := context.Background()
 	sc := newServerConn(&Server{Name: "x"}, NewPool(Options{}))
-	list := &toolList{reader: newReader(sc), byName: map[string]*tool{}, routed: true}
-	if _, err := list.addPage(page, nil); err != nil {
+	list := toollist.New(sc.reader(), 0, true)
+	if _, err := list.AddPage(page, nil); err != nil {
 		return 0, err.Error()
 	}
 	for range 2 {
 		listed, _ := sc.allowed(ctx, list)
 		tools, said = len(listed), uncheckedTools(listed)
 	}
-	return tools, strings.Join(append(list.notes(), said), "; ")
+	return tools, strings.Join(append(list.Notes(), said), "; ")
 }
 
 // TestListCosts: what listing the tools of one server costs is bounded, and what is not read is said.
@@ -92,10 +94,10 @@ func TestListCosts(t *testing.T) {
 
 // TestHeaderCosts: servers decide how many arguments are headers, and agents how long the arguments are.
 func TestHeaderCosts(t *testing.T) {
-	const n = 20_000
+	const n, depth = 20_000, 16
 	sc := newServerConn(&Server{Name: "x"}, NewPool(Options{}))
 	wanted := repeat(n, `"p#N":{"type":"string","x-mcp-header":"H#N"}`)
-	deep := strings.Repeat(`{"properties":{"a":`, maxHeaderDepth+2)
+	deep := strings.Repeat(`{"properties":{"a":`, depth+2)
 	for name, c := range map[string]struct {
 		schema, args string
 		want         int
@@ -103,16 +105,16 @@ func TestHeaderCosts(t *testing.T) {
 		"many":           {`{"properties":{` + wanted + `}}`, `{` + repeat(n, `"p#N":"v"`) + `,"rest":REST}`, n},
 		"many, not one":  {`{"properties":{` + wanted + `}}`, `{"rest":REST}`, 0},
 		"many, nested":   {`{"properties":{"a":{"properties":{` + wanted + `}},"z":{"x-mcp-header":"Z"}}}`, `{"a":{` + repeat(n, `"p#N":"v"`) + `,"rest":REST},"z":1}`, n + 1},
-		"many, too deep": {deep + `{"properties":{` + wanted + `}}` + strings.Repeat("}}", maxHeaderDepth+2), strings.Repeat(`{"a":`, maxHeaderDepth+1) + `{"rest":REST}` + strings.Repeat("}", maxHeaderDepth+1), 0},
+		"many, too deep": {deep + `{"properties":{` + wanted + `}}` + strings.Repeat("}}", depth+2), strings.Repeat(`{"a":`, depth+1) + `{"rest":REST}` + strings.Repeat("}", depth+1), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tool, err := newReader(sc).parse([]byte(`{"name":"a","inputSchema":`+c.schema+`}`), false)
+			tool, err := sc.reader().Parse([]byte(`{"name":"a","inputSchema":`+c.schema+`}`), false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			args := strings.ReplaceAll(c.args, "REST", `"`+strings.Repeat("x", 1<<20)+`"`)
 			var found map[string]string
-			costtest.Run(t, func() { found = tool.headersOf([]byte(args)) })
+			costtest.Run(t, func() { found = tool.HeadersOf([]byte(args)) })
 			if len(found) != c.want {
 				t.Errorf("%d headers, want %d", len(found), c.want)
 			}
@@ -129,13 +131,17 @@ func (unsent) Request(context.Context, *rpc.Request) (json.RawMessage, *rpc.Fail
 func TestArgumentsAreCopiedOnce(t *testing.T) {
 	const size = 8 << 20
 	args := []byte(`{"a":"` + strings.Repeat("x", size) + `"}`)
+	tool, err := newServerConn(&Server{Name: "x"}, NewPool(Options{})).reader().Parse([]byte(`{"name":"a"}`), false)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, s := range map[string]*session{
 		"older era": {transport: unsent{}},
-		"newer era": {transport: unsent{}, version: newVersion, meta: requestMeta(newVersion, nil), capabilities: declared{}.meta(false)},
+		"newer era": {transport: unsent{}, version: newVersion, meta: requestMeta(newVersion, nil), capabilities: questions.Declared{}.Meta(false)},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = s.call(t.Context(), stages.Call{Name: "a", Args: args}, &asking{}, &tool{headers: func() []headerArgument { return nil }}, nil)
+		_, _ = s.call(t.Context(), stages.Call{Name: "a", Args: args}, &asking{}, tool, nil)
 		runtime.ReadMemStats(&after)
 		if got := after.TotalAlloc - before.TotalAlloc; got > size*5/4 {
 			t.Errorf("%s: %d KB were allocated for arguments of %d KB", name, got>>10, size>>10)

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
@@ -41,7 +42,7 @@ type dialer struct {
 	memory  *memory.Share  // for messages
 	message int            // bytes of one message, at most
 
-	declared declared // by the session
+	declared questions.Declared // by the session
 	role     rpc.Role
 
 	onTransport func(mcp.Transport)              // called with every transport before it is tried
@@ -181,7 +182,7 @@ func (d *dialer) try(ctx context.Context, t rawTransport, version string, limit 
 	role.Unnamed = func(left bool) { d.unnamed(t, left) }
 	t.Play(role)
 	options := &mcp.ClientOptions{
-		Capabilities:   d.declared.capabilities(d.role.Roots != nil),
+		Capabilities:   d.declared.Capabilities(d.role.Roots != nil),
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	}
 	if !t.Traits().NoListener {

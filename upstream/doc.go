@@ -1,6 +1,5 @@
 // Package upstream keeps sessions to the MCP servers behind the gateway: it reads which servers there are, starts each
-// when it is first needed, keeps one shared session to it, lists its tools and calls them. It is the only place that
-// decides what data a tool's result becomes. It knows nothing of pipelines, of the agents in front, of logging or of the
+// when it is first needed, keeps one shared session to it, lists its tools and calls them. It knows nothing of pipelines, of the agents in front, of logging or of the
 // environment: its caller passes the values it needs.
 //
 // # Decisions
@@ -30,13 +29,6 @@
 //     must not come to the next call.
 //   - A session over streamable HTTP that has declared something keeps its standing stream open, since many servers ask there.
 //     Without it they would wait for an answer in vain, which is worse than a client that declares nothing.
-//   - Tools are pinned by a hash of all that a server lists of them, except _meta and icons, which no agent reads. The first list
-//     that has tools is trusted, under the server's name and identity. Without Options.Pin new tools are trusted when they are
-//     seen, so that only changes are reported; where any gateway of the directory holds back, none trusts for the others.
-//     Pins are read again when a tool is not trusted, so that gateways see what another process accepts, without a message.
-//     What fails is not trusted: a damaged file is one that trusts no tool.
-//   - The rate of a server is a window, and its own code: the bucket of x/time/rate lets twice as many requests through in the
-//     first minute or hour, or spaces the few of a small pipeline evenly over it.
 //   - A subscription to a resource belongs to the pool and outlasts the session, so that callers need not notice when a server
 //     starts again. After a gap everybody gets an update: to read once too often is better than to miss a change.
 //   - A request subscriptions/listen is made anew before the old one ends, so that nothing is missed in between. With a program

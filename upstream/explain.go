@@ -7,11 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/stdio"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Down is the Dial of a server that is known to be out of reach. The message says why, the hint what to do.

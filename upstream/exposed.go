@@ -1,16 +1,16 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/globs"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // CheckExpose refuses a text that is no pattern SERVER/TOOL.
@@ -23,14 +23,14 @@ func CheckExpose(pattern string) error {
 }
 
 // exposedBy returns the globs of the tools of a server that clients call by names of their own.
-func (o *Options) exposedBy(s *Server) globs {
+func (o *Options) exposedBy(s *Server) globs.List {
 	list := slices.Clone(s.Expose)
 	for _, pattern := range o.Expose {
-		if server, tool, ok := strings.Cut(pattern, "/"); ok && compileGlobs([]string{server}).match(s.Name) {
+		if server, tool, ok := strings.Cut(pattern, "/"); ok && globs.Compile(server).Match(s.Name) {
 			list = append(list, tool)
 		}
 	}
-	return compileGlobs(list)
+	return globs.Compile(list...)
 }
 
 // exposeFlags returns the patterns of [Options.Expose] that are for this server alone, without its name.
@@ -48,14 +48,15 @@ func (p *Pool) ExposeWithoutServer(ctx context.Context) []string {
 	servers := p.Servers(ctx)
 	return slices.DeleteFunc(slices.Clone(p.options.Expose), func(pattern string) bool {
 		server, _, _ := strings.Cut(pattern, "/")
-		return slices.ContainsFunc(servers, compileGlobs([]string{server}).match)
+		return slices.ContainsFunc(servers, globs.Compile(server).Match)
 	})
 }
 
 // An ExposedTool is a tool that clients may call by a name of its own, as it is known.
 type ExposedTool struct {
-	Server, Name string
-	tool         *tool
+	*toollist.Tool
+	Server string
+	conn   *serverConn
 }
 
 // Exposed lists the tools that clients may call by names of their own: by server, in the server's order, as far as they are
@@ -64,7 +65,7 @@ func (p *Pool) Exposed() (tools []ExposedTool, generation uint64) {
 	generation = p.Generation()
 	for _, sc := range p.connections() {
 		for _, t := range sc.exposedOf(sc.tools.latest()) {
-			tools = append(tools, ExposedTool{sc.server.Name, t.Name, t})
+			tools = append(tools, ExposedTool{t, sc.server.Name, sc})
 		}
 	}
 	return tools, generation
@@ -74,12 +75,12 @@ func (p *Pool) Exposed() (tools []ExposedTool, generation uint64) {
 func (p *Pool) Generation() uint64 { return p.generation.Load() }
 
 // exposedOf are the tools of a list, which may be nil, that clients may call by names of their own.
-func (sc *serverConn) exposedOf(list *toolList) (tools []*tool) {
+func (sc *serverConn) exposedOf(list *toollist.List) (tools []*toollist.Tool) {
 	if list == nil || len(sc.exposed) == 0 {
 		return nil
 	}
-	for _, t := range list.tools {
-		if t.refused == "" && sc.exposed.match(t.original) {
+	for _, t := range list.Tools {
+		if t.Refused == "" && sc.exposed.Match(t.Original) {
 			tools = append(tools, t)
 		}
 	}
@@ -87,7 +88,7 @@ func (sc *serverConn) exposedOf(list *toolList) (tools []*tool) {
 }
 
 // latest returns the list as far as it is known, or nil.
-func (c *catalog) latest() *toolList {
+func (c *catalog) latest() *toollist.List {
 	c.mu.Lock()
 	list := c.list
 	c.mu.Unlock()
@@ -111,10 +112,9 @@ func (p *Pool) OnTools(f func()) {
 func (sc *serverConn) exposes() bool { return len(sc.exposed) > 0 && sc.pool.onTools.Load() != nil }
 
 // toolsChanged reports that the list of the server's tools is another one.
-func (sc *serverConn) toolsChanged(old, now *toolList) {
+func (sc *serverConn) toolsChanged(old, now *toollist.List) {
 	sc.pool.generation.Add(1)
-	same := func(a, b *tool) bool { return a == b || bytes.Equal(a.raw, b.raw) && a.duplicated == b.duplicated }
-	if f := sc.pool.onTools.Load(); f != nil && !slices.EqualFunc(sc.exposedOf(old), sc.exposedOf(now), same) {
+	if f := sc.pool.onTools.Load(); f != nil && !slices.EqualFunc(sc.exposedOf(old), sc.exposedOf(now), (*toollist.Tool).Same) {
 		(*f)()
 	}
 }
@@ -178,66 +178,22 @@ func (c *catalog) follow() {
 	}
 }
 
-// Raw is the tool as its server lists it.
-func (e ExposedTool) Raw() json.RawMessage { return e.tool.raw }
-
-// Details describes the tool.
-func (e ExposedTool) Details(ctx context.Context) *CatalogTool { return e.tool.details(ctx) }
-
 // Held reports whether the tool is held back until somebody accepts it. It is not for lists then, and a call is refused.
 func (e ExposedTool) Held() bool {
-	pins := e.tool.from.pins
-	held := pins.refusal(e.tool) != ""
-	if held {
-		pins.awaitAccept()
+	held := e.conn.pins.Refusal(e.Tool) != ""
+	if held && e.conn.exposes() {
+		e.conn.pins.AwaitAccept(e.conn.pool.goroutines.start, func() { (*e.conn.pool.onTools.Load())() })
 	}
 	return held
 }
 
-// Flaw says why clients cannot have the tool by a name of its own, or is empty.
-func (e ExposedTool) Flaw(ctx context.Context) string { return e.tool.exposedFlaw(ctx) }
-
-// exposedFlaw returns the flaw, which is found once. When ctx ends first, the next call looks again.
-func (t *tool) exposedFlaw(ctx context.Context) string {
-	t.mu.Lock()
-	known := t.flaw
-	t.mu.Unlock()
-	if known != nil {
-		return *known
-	}
-	flaw := t.findFlaw(ctx)
-	if ctx.Err() == nil {
-		t.mu.Lock()
-		t.flaw = &flaw
-		t.mu.Unlock()
-	}
-	return flaw
-}
-
-func (t *tool) findFlaw(ctx context.Context) string {
-	d := t.details(ctx)
-	if size := len(t.raw); size > maxOffer {
-		return fmt.Sprintf("it takes %d bytes, more than the %d that a list for clients may have for one tool", size, maxOffer)
-	}
-	if d.Denied != "" {
-		return "it cannot be called: " + d.Denied
-	}
-	if why := d.Unchecked(ctx); why != "" {
-		return "its input schema: " + why
-	}
-	if err := objectSchema(d.InputSchema); err != nil {
-		return "its input schema: " + err.Error()
-	}
-	return ""
-}
-
 // unexposed names the exposed tools of a list that clients cannot have.
-func (sc *serverConn) unexposed(ctx context.Context, list *toolList) string {
+func (sc *serverConn) unexposed(ctx context.Context, list *toollist.List) string {
 	const named = 3
 	var names []string
 	n, why := 0, ""
 	for _, t := range sc.exposedOf(list) {
-		flaw := t.exposedFlaw(ctx)
+		flaw := t.Flaw(ctx)
 		if flaw == "" {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/state"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // counted is a server that counts its sessions and the requests for its list.
@@ -127,14 +128,14 @@ func TestExposeWithoutTool(t *testing.T) {
 
 // TestOverrides: agents use the operator's name of a tool, and patterns the server's.
 func TestOverrides(t *testing.T) {
-	name := func(s string) upstream.Override { return upstream.Override{Name: &s} }
+	name := func(s string) toollist.Override { return toollist.Override{Name: &s} }
 	s := mcptest.New()
 	for _, tool := range []string{"a", "b", "c", "d"} {
 		s.Add(mcptest.Tool{Name: tool, Text: tool})
 	}
 	p := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{
 		Name: "s", Dial: s.Dial, Deny: []string{"d", "new"},
-		Overrides: map[string]upstream.Override{"a": name("new"), "b": name("c"), "d": name("open")},
+		Overrides: map[string]toollist.Override{"a": name("new"), "b": name("c"), "d": name("open")},
 	}}}})
 	for tool, want := range map[string]string{
 		"new": "a", "c": "c", "a": string(stages.UnknownTool), "b": string(stages.UnknownTool), "open": string(stages.Denied), "d": string(stages.UnknownTool),

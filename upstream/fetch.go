@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // load reads the whole list from the server, on a new session if the server has lost the current one.
-func (c *catalog) load(old *toolList) (*toolList, error) {
+func (c *catalog) load(old *toollist.List) (*toollist.List, error) {
 	for again := false; ; again = true {
 		s, err := c.conn.session(c.conn.life)
 		if err == nil {
@@ -34,16 +34,16 @@ func (c *catalog) load(old *toolList) (*toolList, error) {
 }
 
 // read reads the whole list on one session.
-func (c *catalog) read(s *session, old *toolList) (*toolList, error) {
+func (c *catalog) read(s *session, old *toollist.List) (*toollist.List, error) {
 	ctx, cancel := context.WithTimeout(c.conn.life, c.conn.pool.options.ListTimeout)
 	defer cancel()
-	list := &toolList{reader: newReader(c.conn), byName: map[string]*tool{}, fetched: time.Now(), ttl: c.conn.pool.options.ListTTL, routed: s.routed()}
-	cut, err := pages(list.reader.limits.Tools, func(cursor string) (next string, err error) {
+	list := toollist.New(c.conn.reader(), c.conn.pool.options.ListTTL, s.routed())
+	cut, err := pages(c.conn.pool.options.Tools, func(cursor string) (next string, err error) {
 		raw, err := s.list(ctx, "tools/list", cursor)
 		if err != nil {
 			return "", fmt.Errorf(listing+"%w", err)
 		}
-		if next, err = list.addPage(raw, old); list.cut != "" {
+		if next, err = list.AddPage(raw, old); list.Cut != "" {
 			next = ""
 		}
 		return next, err
@@ -52,7 +52,7 @@ func (c *catalog) read(s *session, old *toolList) (*toolList, error) {
 		return nil, err
 	}
 	if cut != "" {
-		list.cutAt(cut)
+		list.CutAt(cut)
 	}
 	return list, nil
 }
@@ -71,7 +71,7 @@ func pages(most int, fetch func(cursor string) (next string, err error)) (cut st
 		case seen[cursor]:
 			return "the server gives the same page again", nil
 		case page >= max(leastPages, most/100):
-			return fmt.Sprintf("it has more than %d pages, one for each hundred tools that it may have (%s)", page, moreTools(most)), nil
+			return fmt.Sprintf("it has more than %d pages, one for each hundred tools that it may have (%s)", page, toollist.MoreTools(most)), nil
 		}
 		seen[cursor] = true
 	}

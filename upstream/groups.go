@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/globs"
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -35,7 +36,7 @@ type grouped interface{ Groups() []Group }
 // A View is the part of the servers that one request may know of. Nil shows all servers; the zero View shows none.
 type View struct {
 	names    map[string]bool
-	patterns globs
+	patterns globs.List
 	only     string  // see Only
 	parts    []*View // that it also shows
 }
@@ -45,7 +46,7 @@ func newView(servers []string) *View {
 	v := &View{names: map[string]bool{}}
 	for _, name := range servers {
 		if strings.ContainsAny(name, "*?") {
-			v.patterns = append(v.patterns, compileGlobs([]string{name})...)
+			v.patterns = append(v.patterns, globs.Compile(name)...)
 		} else {
 			v.names[name] = true
 		}
@@ -58,7 +59,7 @@ func newView(servers []string) *View {
 
 // Sees reports whether the view shows a server.
 func (v *View) Sees(server string) bool {
-	return v == nil || v.names[server] || v.patterns.match(server) || slices.ContainsFunc(v.parts, func(part *View) bool { return part.Sees(server) })
+	return v == nil || v.names[server] || v.patterns.Match(server) || slices.ContainsFunc(v.parts, func(part *View) bool { return part.Sees(server) })
 }
 
 // Only returns the server of a view that can have no other, or "". Its clients see the names and URIs that this server gives.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/outward"
 )
 
 // groupSource is a source of servers and groups.
@@ -135,7 +136,7 @@ func TestWithoutApp(t *testing.T) {
 		`5`:      `5`,
 		`{"ui":`: `{"ui":`,
 	} {
-		if got := string(upstream.WithoutApp([]byte(meta))); got != want {
+		if got := string(outward.WithoutApp([]byte(meta))); got != want {
 			t.Errorf("%s becomes %s, want %s", meta, got, want)
 		}
 	}

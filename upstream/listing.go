@@ -10,8 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/globs"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // Status words of a [Listing].
@@ -50,7 +52,7 @@ type Listing struct {
 	Fetched time.Time
 
 	// Tools are those that are offered, in the server's order.
-	Tools []CatalogTool
+	Tools []toollist.CatalogTool
 }
 
 // Catalog lists servers with their tools: those named, or all, sorted by name. It starts servers that are not started,
@@ -128,20 +130,20 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 		return l
 	}
 	l.Tools, l.Refused = sc.allowed(ctx, list)
-	notes := append(slices.Concat([]string{sc.pins.note(list)}, list.notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.offers.note(), sc.shapes.note(), uncheckedTools(l.Tools), sc.unexposed(ctx, list))
+	notes := append(slices.Concat([]string{sc.pins.Note(list)}, list.Notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.offers.note(), sc.shapes.note(), uncheckedTools(l.Tools), sc.unexposed(ctx, list))
 	l.Note = strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 	return l
 }
 
 // allowed are the tools of a list that the operator allows, and the number of the others. When ctx ends, the remaining
 // tools are listed by name only.
-func (sc *serverConn) allowed(ctx context.Context, list *toolList) (tools []CatalogTool, refused int) {
-	for _, t := range list.tools {
-		if t.refusal() != "" {
+func (sc *serverConn) allowed(ctx context.Context, list *toollist.List) (tools []toollist.CatalogTool, refused int) {
+	for _, t := range list.Tools {
+		if t.Refusal() != "" {
 			refused++
 			continue
 		}
-		one := *t.details(ctx)
+		one := *t.Details(ctx)
 		if ctx.Err() == nil {
 			one.Result = sc.shapes.result(t)
 		}
@@ -151,7 +153,7 @@ func (sc *serverConn) allowed(ctx context.Context, list *toolList) (tools []Cata
 }
 
 // uncheckedTools names the tools with schemas that arguments are not checked against.
-func uncheckedTools(tools []CatalogTool) string {
+func uncheckedTools(tools []toollist.CatalogTool) string {
 	const named = 3
 	var names []string
 	n := 0
@@ -196,22 +198,22 @@ func (sc *serverConn) status(ctx context.Context) (string, error) {
 }
 
 // unmatchedPatterns names the operator's patterns that match no tool: they may be misspelt, and then deny nothing.
-func (sc *serverConn) unmatchedPatterns(list *toolList) []string {
+func (sc *serverConn) unmatchedPatterns(list *toollist.List) []string {
 	var notes []string
 	for _, patterns := range []struct {
 		key  string
 		list []string
 	}{{"tools.allow", sc.server.Allow}, {"tools.deny", sc.server.Deny}, {"readOnly", sc.server.ReadOnly}, {"expose", sc.server.Expose}, {"--expose", sc.exposeFlags()}} {
 		for _, p := range patterns.list {
-			one := compileGlobs([]string{p})
-			if !slices.ContainsFunc(list.tools, func(t *tool) bool { return one.match(t.original) }) {
+			one := globs.Compile(p)
+			if !slices.ContainsFunc(list.Tools, func(t *toollist.Tool) bool { return one.Match(t.Original) }) {
 				notes = append(notes, fmt.Sprintf("the pattern %q of %s matches no tool", p, patterns.key))
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(sc.server.Overrides)) {
-		listed := slices.ContainsFunc(list.tools, func(t *tool) bool { return t.original == name })
-		if !listed && !slices.Contains(list.yielded, name) {
+		listed := slices.ContainsFunc(list.Tools, func(t *toollist.Tool) bool { return t.Original == name })
+		if !listed && !slices.Contains(list.Yielded, name) {
 			notes = append(notes, fmt.Sprintf("overrides has %q, which is no tool of the server", texts.Cut(name, maxNamed)))
 		}
 	}
@@ -220,11 +222,11 @@ func (sc *serverConn) unmatchedPatterns(list *toolList) []string {
 
 // cached returns the list as far as it is known, and refreshes it in the background if it is out of date. If nothing is
 // known it waits for the first list, unless an earlier caller has waited in vain.
-func (c *catalog) cached(ctx context.Context) (*toolList, error) {
+func (c *catalog) cached(ctx context.Context) (*toollist.List, error) {
 	saved, resting := c.saved(), c.conn.state().resting
 	c.mu.Lock()
 	list, timedOut := c.list, c.timedOut
-	var f *flight[*toolList]
+	var f *flight[*toollist.List]
 	if c.outdated() && !(resting && list != nil) {
 		f = c.begin()
 	}
@@ -260,7 +262,7 @@ func (sc *serverConn) lateError() error {
 }
 
 // known returns a tool of the list as far as it is known, or nil.
-func (c *catalog) known(name string) *tool {
+func (c *catalog) known(name string) *toollist.Tool {
 	c.mu.Lock()
 	list := c.list
 	c.mu.Unlock()
@@ -270,5 +272,5 @@ func (c *catalog) known(name string) *tool {
 	if list == nil {
 		return nil
 	}
-	return list.byName[name]
+	return list.ByName[name]
 }

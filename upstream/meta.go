@@ -28,9 +28,6 @@ func withMember(members []byte, name, value string) []byte {
 	return slices.Concat(members, []byte(`"`), []byte(name), []byte(`":`), []byte(value))
 }
 
-// tasksExtension is the extension of the newer protocol by which tools answer with tasks.
-const tasksExtension = "io.modelcontextprotocol/tasks"
-
 // params makes the parameters of a request of their members, as written in parts, and _meta, if that is needed. A token
 // of 0 asks for no progress. The parts are copied once: the memory that arguments count as has no room for more.
 func (s *session) params(trace stages.Trace, token int64, members ...[]byte) json.RawMessage {

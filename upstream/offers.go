@@ -18,6 +18,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/state"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // A Kind is a kind of things that servers offer beside tools.
@@ -46,10 +47,9 @@ var kinds = []struct {
 func hasResources(c *mcp.ServerCapabilities) bool { return c.Resources != nil }
 
 const (
-	maxKey          = 4 << 10   // bytes of a URI, a template or the name of a prompt
-	maxOffer        = 128 << 10 // bytes of what a list says about one offer
-	maxFault        = 300       // bytes of a fault in a note
-	maxInstructions = 8 << 10   // bytes of the instructions that are kept
+	maxKey          = 4 << 10 // bytes of a URI, a template or the name of a prompt
+	maxFault        = 300     // bytes of a fault in a note
+	maxInstructions = 8 << 10 // bytes of the instructions that are kept
 )
 
 // An Offer is one thing that a server offers beside tools.
@@ -260,7 +260,7 @@ func (o *offers) load(s *session) (*offerLists, error) {
 		if read == 0 {
 			return nil, fault
 		}
-		lists.ttl = minTTL
+		lists.ttl = toollist.TTLOf(0)
 		o.keepOld(lists)
 	}
 	if err := o.lease.Grow(lists.size); err != nil {
@@ -336,20 +336,20 @@ func (l *offerLists) addPage(kind Kind, raw json.RawMessage, sc *serverConn) (ne
 		case "ttlMs":
 			var ms float64
 			if json.Unmarshal(value, &ms) == nil && ms > 0 {
-				l.ttl = min(maxTTL, max(minTTL, time.Duration(ms)*time.Millisecond))
+				l.ttl = toollist.TTLOf(ms)
 			}
 		}
 	})
 	limits, full := &sc.pool.options, false
-	if !isNull(list) && !rpc.Elements(list, func(one []byte) {
+	if !rpc.IsNull(list) && !rpc.Elements(list, func(one []byte) {
 		switch {
 		case full:
 		case len(l.of[kind])+len(l.refused[kind]) >= limits.Tools:
 			full = true
-			l.cutAt(kind, "there are more ("+moreTools(limits.Tools)+")")
+			l.cutAt(kind, "there are more ("+toollist.MoreTools(limits.Tools)+")")
 		case l.size+int64(len(one)) > limits.ToolList:
 			full = true
-			l.cutAt(kind, fmt.Sprintf("the lists are longer than %d bytes (%s)", limits.ToolList, raised("tool-list", fmt.Sprintf("%dMiB", max(1, 2*limits.ToolList>>20)))))
+			l.cutAt(kind, "the lists are "+toollist.TooLong(limits.ToolList))
 		default:
 			l.add(kind, one, sc)
 		}
@@ -365,7 +365,7 @@ func (l *offerLists) addPage(kind Kind, raw json.RawMessage, sc *serverConn) (ne
 // add adds an offer that the operator allows, if it is not too long. Of two with the same key the first counts.
 func (l *offerLists) add(kind Kind, raw json.RawMessage, sc *serverConn) {
 	l.size += int64(len(raw))
-	if len(raw) > maxOffer {
+	if len(raw) > toollist.MaxListed {
 		return
 	}
 	raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
@@ -377,27 +377,17 @@ func (l *offerLists) add(kind Kind, raw json.RawMessage, sc *serverConn) {
 		named = named || string(name) == "name"
 	})
 	if !named { // clients refuse a whole list for that
-		raw = withName(raw, key)
+		raw = rpc.Prepend(raw, `"name":`+texts.JSON(key))
 	}
 	if _, twice := l.index[kind][key]; twice || !validKey(key) || json.Unmarshal(raw, kinds[kind].typed()) != nil {
 		return
 	}
-	if sc.policy.refusalOf(kind, key) != "" {
-		l.refused[kind] = append(l.refused[kind], compacted(raw))
+	if sc.filters.refusal(kind, key) != "" {
+		l.refused[kind] = append(l.refused[kind], rpc.Compact(raw))
 		return
 	}
 	l.index[kind][key] = len(l.of[kind])
-	l.of[kind] = append(l.of[kind], Offer{sc.server.Name, key, compacted(raw)})
-}
-
-// withName adds a name to an offer without one, which is an object.
-func withName(raw json.RawMessage, name string) json.RawMessage {
-	rest := bytes.TrimSpace(raw[bytes.IndexByte(raw, '{')+1:])
-	comma := ","
-	if rest[0] == '}' {
-		comma = ""
-	}
-	return slices.Concat([]byte(`{"name":`+texts.JSON(name)+comma), rest)
+	l.of[kind] = append(l.of[kind], Offer{sc.server.Name, key, rpc.Compact(raw)})
 }
 
 // validKey reports whether a key may be passed on: it is text of one line, and not too long.

@@ -23,6 +23,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/outward"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
@@ -424,10 +425,10 @@ func FuzzOutwardURI(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, server, original string) {
-		s, o, ok := upstream.SplitURI(upstream.OutwardURI(server, original))
+		s, o, ok := outward.Split(outward.URI(server, original))
 		if server != "" && (!ok || s != server || o != original) {
 			t.Errorf("%q and %q became %q and %q", server, original, s, o)
 		}
-		upstream.SplitURI(original)
+		outward.Split(original)
 	})
 }

@@ -21,42 +21,8 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
 )
-
-// TestParseRate reads rates of configurations.
-func TestParseRate(t *testing.T) {
-	for text, want := range map[string]string{
-		"10/s": "10/s", "600/m": "600/m", "1000/h": "1000/h", "1/h": "1/h", "10000/s": "10000/s", "007/s": "7/s",
-		"": "is not a rate", "10": "is not a rate", "10/": "is not a rate", "/s": "is not a rate", "10/d": "is not a rate",
-		"10/sec": "is not a rate", " 10/s": "is not a rate", "10 /s": "is not a rate", "1.5/s": "is not a rate", "-1/s": "is not a rate",
-		"+1/s": "is not a rate", "1e3/s": "is not a rate", "10/s/s": "is not a rate", "10/S": "is not a rate", "\u0661/s": "is not a rate",
-		"0/s": "want 1 to 10000", "10001/s": "want 1 to 10000", "99999999999999999999/s": "want 1 to 10000",
-		strings.Repeat("9", 1<<20) + "/s": "want 1 to 10000",
-	} {
-		r, err := upstream.ParseRate(text)
-		got := r.String()
-		if err != nil {
-			got = err.Error()
-		}
-		if err == nil && got != want || err != nil && !strings.Contains(got, want) || len(got) > 300 {
-			t.Errorf("%.40q: got %.300s, want %s", text, got, want)
-		}
-	}
-}
-
-func FuzzParseRate(f *testing.F) {
-	f.Add("10/s")
-	f.Add("1000000/h")
-	f.Fuzz(func(t *testing.T, text string) {
-		r, err := upstream.ParseRate(text)
-		if err != nil {
-			return
-		}
-		if again, err := upstream.ParseRate(r.String()); err != nil || again != r || r.N < 1 || r.Per < time.Second {
-			t.Errorf("%q is %v, which reads as %v, %v", text, r, again, err)
-		}
-	})
-}
 
 // arrivals notes when calls have reached a server.
 type arrivals struct {
@@ -75,7 +41,7 @@ func (a *arrivals) note() int {
 // TestCloseEndsWait: a call that waits ends with the pool.
 func TestCloseEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, a := rated(t, upstream.Rate{N: 1, Per: time.Hour})
+		p, a := rated(t, pace.Rate{N: 1, Per: time.Hour})
 		failed := make(chan error, 2)
 		for range 3 { // one goes, one is the next, and one waits behind it
 			go func() {
@@ -104,7 +70,7 @@ func TestRateOfResources(t *testing.T) {
 		u.MCP().AddResource(&mcp.Resource{URI: "doc://x", Name: "x"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "doc://x", Text: "text"}}}, nil
 		})
-		p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: u.Dial, Rate: upstream.Rate{N: 1, Per: time.Hour}}}}})
+		p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: u.Dial, Rate: pace.Rate{N: 1, Per: time.Hour}}}}})
 		defer p.Close()
 		begun := time.Now()
 		if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "work"}); err != nil {
@@ -211,7 +177,7 @@ func TestRetryAfterOfTask(t *testing.T) {
 }
 
 // rated is a pool with a server that notes the calls that it gets.
-func rated(t *testing.T, rate upstream.Rate) (*upstream.Pool, *arrivals) {
+func rated(t *testing.T, rate pace.Rate) (*upstream.Pool, *arrivals) {
 	a := &arrivals{}
 	u := mcptest.New(mcptest.Tool{Name: "work", ReadOnly: true, Do: func(map[string]any) (string, error) { a.note(); return "done", nil }})
 	p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: u.Dial, Rate: rate}}}})
@@ -227,7 +193,7 @@ func rated(t *testing.T, rate upstream.Rate) (*upstream.Pool, *arrivals) {
 // that is cancelled takes no place; the time of a call does not count its wait.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, a := rated(t, upstream.Rate{N: 3, Per: time.Second})
+		p, a := rated(t, pace.Rate{N: 3, Per: time.Second})
 		var mu sync.Mutex // guards ended
 		ended := map[time.Duration][]int{}
 		cancelled, cancel := context.WithCancel(t.Context())
@@ -269,7 +235,7 @@ func TestRate(t *testing.T) {
 // TestWaits: a call that waits says so to its run, and that the wait is over.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, _ := rated(t, upstream.Rate{N: 1, Per: time.Hour})
+		p, _ := rated(t, pace.Rate{N: 1, Per: time.Hour})
 		var log []string
 		call := stages.Call{Server: "s", Name: "work", Waits: func(why string) func() {
 			log = append(log, why)
@@ -295,7 +261,7 @@ func TestWaits(t *testing.T) {
 // TestRateInRun: a run whose time ends while a call waits says what for.
 func TestRateInRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, a := rated(t, upstream.Rate{N: 2, Per: time.Hour})
+		p, a := rated(t, pace.Rate{N: 2, Per: time.Hour})
 		plan, flaws := stages.CompileFed(t.Context(), []byte(`[{"type":"tool","server":"s","name":"work","for_each":true,"concurrency":2}]`), stages.Deps{Tools: p})
 		if flaws != nil {
 			t.Fatal(flaws)

@@ -17,21 +17,23 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/pins"
 	"github.com/mcsh-dev/mcsh/upstream/state"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // A pinned is a gateway that compares tools with those in a directory.
 type pinned struct {
 	*upstream.Pool
 	mu      sync.Mutex // guards changes
-	changes []upstream.ToolsChange
+	changes []pins.Change
 }
 
 // pin starts a gateway; without a directory it knows only what it has seen itself.
 func pin(t *testing.T, dir string, hold bool, servers ...upstream.Server) *pinned {
 	t.Helper()
 	p := &pinned{}
-	o := upstream.Options{Pin: hold, Sources: []upstream.Source{upstream.Static(servers)}, Refresh: true, OnUntrusted: func(c upstream.ToolsChange) {
+	o := upstream.Options{Pin: hold, Sources: []upstream.Source{upstream.Static(servers)}, Refresh: true, OnUntrusted: func(c pins.Change) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.changes = append(p.changes, c)
@@ -146,16 +148,16 @@ func TestPins(t *testing.T) {
 // server's name.
 func TestPinsOfRenamed(t *testing.T) {
 	dir := t.TempDir()
-	name := func(s string) upstream.Override { return upstream.Override{Name: &s} }
+	name := func(s string) toollist.Override { return toollist.Override{Name: &s} }
 	a, b, changed := mcptest.Tool{Name: "a"}, mcptest.Tool{Name: "b"}, mcptest.Tool{Name: "b", Description: "other"}
 	for i, test := range []struct {
 		tools         []mcptest.Tool
-		overrides     map[string]upstream.Override
+		overrides     map[string]toollist.Override
 		offered, note string
 	}{
 		{[]mcptest.Tool{a, b}, nil, "a b", ""},
-		{[]mcptest.Tool{a, b}, map[string]upstream.Override{"a": name("b"), "b": name("c")}, "b c", ""},
-		{[]mcptest.Tool{a, changed}, map[string]upstream.Override{"b": name("c")}, "a", `held back until mcsh tools accept s: changed "b"`},
+		{[]mcptest.Tool{a, b}, map[string]toollist.Override{"a": name("b"), "b": name("c")}, "b c", ""},
+		{[]mcptest.Tool{a, changed}, map[string]toollist.Override{"b": name("c")}, "a", `held back until mcsh tools accept s: changed "b"`},
 		{[]mcptest.Tool{a, changed}, nil, "a", `held back until mcsh tools accept s: changed "b"`},
 	} {
 		p := pin(t, dir, true, upstream.Server{Name: "s", Dial: mcptest.New(test.tools...).Dial, Overrides: test.overrides})
@@ -208,7 +210,7 @@ func TestPinsGrow(t *testing.T) {
 			if err != nil || len(waiting) > 11 {
 				t.Fatalf("%d wait, %v", len(waiting), err)
 			}
-			return slices.ContainsFunc(waiting, func(w upstream.Pending) bool { return w.Tool == name })
+			return slices.ContainsFunc(waiting, func(w pins.Pending) bool { return w.Tool == name })
 		})
 		u.MCP().RemoveTools(name)
 	}
@@ -254,7 +256,7 @@ func TestAcceptedWhileRunning(t *testing.T) {
 			t.Errorf("offers %q, %q", names, note)
 		}
 		p.mu.Lock()
-		if diff := cmp.Diff([]upstream.ToolsChange{{Server: "s", Changed: []string{`"a"`}, Held: true}}, p.changes); diff != "" {
+		if diff := cmp.Diff([]pins.Change{{Server: "s", Changed: []string{`"a"`}, Held: true}}, p.changes); diff != "" {
 			t.Errorf("reported (-want +got):\n%s", diff)
 		}
 		p.mu.Unlock()
@@ -281,7 +283,7 @@ func TestAcceptRaces(t *testing.T) {
 	for _, one := range waiting {
 		accepting, listing := pin(t, dir, false, server), pin(t, dir, true, server)
 		wg.Go(func() {
-			if missed, err := accepting.Accept(t.Context(), "s", []upstream.Pending{one}); err != nil || len(missed) > 0 {
+			if missed, err := accepting.Accept(t.Context(), "s", []pins.Pending{one}); err != nil || len(missed) > 0 {
 				t.Errorf("%s: missed %v, %v", one.Tool, missed, err)
 			}
 		})
@@ -293,7 +295,7 @@ func TestAcceptRaces(t *testing.T) {
 	}
 	old := waiting[0]
 	old.Hash = "older"
-	if missed, err := viewer.Accept(t.Context(), "s", []upstream.Pending{old}); err != nil || len(missed) != 1 {
+	if missed, err := viewer.Accept(t.Context(), "s", []pins.Pending{old}); err != nil || len(missed) != 1 {
 		t.Errorf("an older version: missed %v, %v", missed, err)
 	}
 }

@@ -20,7 +20,11 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
+	"github.com/mcsh-dev/mcsh/upstream/pins"
+	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/state"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // Options are the settings of a [Pool]. The zero value of a field means its default.
@@ -70,7 +74,7 @@ type Options struct {
 
 	// OnUntrusted is called when tools of a server are found that are new or have changed, once for each change. It must not call
 	// the pool. Nil: nobody wants to know.
-	OnUntrusted func(ToolsChange)
+	OnUntrusted func(pins.Change)
 
 	// Look has the pins that tools are compared with, and nothing is written there; nil: those of State, which are changed. The
 	// pool closes it.
@@ -239,7 +243,7 @@ func (p *Pool) Tool(ctx context.Context, server, name string) (*stages.Tool, err
 	if err != nil {
 		return nil, err
 	}
-	info := t.details(ctx).Tool
+	info := t.Details(ctx).Tool
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -248,34 +252,34 @@ func (p *Pool) Tool(ctx context.Context, server, name string) (*stages.Tool, err
 }
 
 // find returns a tool, if it may be called.
-func (p *Pool) find(ctx context.Context, server, name string) (*serverConn, *tool, error) {
+func (p *Pool) find(ctx context.Context, server, name string) (*serverConn, *toollist.Tool, error) {
 	sc, list, err := p.toolList(ctx, server)
 	if err != nil {
 		return nil, nil, err
 	}
-	t := list.byName[name]
+	t := list.ByName[name]
 	if t == nil { // it may be new
 		if newer, err := sc.tools.refresh(ctx); err == nil {
-			list, t = newer, newer.byName[name]
+			list, t = newer, newer.ByName[name]
 		}
 	}
 	switch {
 	case t == nil:
 		return nil, nil, p.unknownTool(ctx, sc, list, name)
-	case t.refused != "":
-		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s may not be called: %s", toolLabel(server, name), t.refused)
+	case t.Refused != "":
+		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s may not be called: %s", toolLabel(server, name), t.Refused)
 	}
-	if why := sc.pins.refusal(t); why != "" {
-		return nil, nil, t.heldBack(why)
+	if why := sc.pins.Refusal(t); why != "" {
+		return nil, nil, sc.pins.HeldBack(t, why)
 	}
-	if denied := t.details(ctx).Denied; denied != "" {
+	if denied := t.Details(ctx).Denied; denied != "" {
 		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s cannot be called: %s", toolLabel(server, name), denied)
 	}
 	return sc, t, nil
 }
 
 // toolList returns the tools of a server. If the server is replaced meanwhile, the new one is asked.
-func (p *Pool) toolList(ctx context.Context, server string) (*serverConn, *toolList, error) {
+func (p *Pool) toolList(ctx context.Context, server string) (*serverConn, *toollist.List, error) {
 	for {
 		sc, err := p.conn(ctx, server)
 		if err != nil {
@@ -304,13 +308,13 @@ func asError(err error) *stages.Error {
 }
 
 // unknownTool names the tools that may be meant, on this server or, if none is close, on other servers with known lists.
-func (p *Pool) unknownTool(ctx context.Context, sc *serverConn, list *toolList, name string) error {
+func (p *Pool) unknownTool(ctx context.Context, sc *serverConn, list *toollist.List, name string) error {
 	hint := ""
 	if others := p.serversWith(ctx, name, sc); len(others) > 0 {
 		hint = fmt.Sprintf("server %s has a tool of that name", quoted(others))
-	} else if near := nearest.List(name, list.names(), 3); len(near) > 0 {
+	} else if near := nearest.List(name, list.Names(), 3); len(near) > 0 {
 		hint = "did you mean " + quoted(near) + "?"
-	} else if names := list.names(); len(names) > 0 {
+	} else if names := list.Names(); len(names) > 0 {
 		hint = "it has " + quoted(names[:min(len(names), 10)])
 		if len(names) > 10 {
 			hint += fmt.Sprintf(" and %d more: see list_all_tools", len(names)-10)
@@ -318,8 +322,8 @@ func (p *Pool) unknownTool(ctx context.Context, sc *serverConn, list *toolList, 
 	} else {
 		hint = "the server offers no tools"
 	}
-	if list.cut != "" {
-		hint += "; " + list.cut
+	if list.Cut != "" {
+		hint += "; " + list.Cut
 	}
 	return stages.Errorf(stages.UnknownTool, hint, "server %q has no tool %q", sc.server.Name, texts.Cut(name, 80))
 }
@@ -328,7 +332,7 @@ func (p *Pool) unknownTool(ctx context.Context, sc *serverConn, list *toolList, 
 func (p *Pool) serversWith(ctx context.Context, name string, not *serverConn) []string {
 	var found []string
 	for _, sc := range p.shown(ctx) {
-		if t := sc.tools.known(name); sc != not && t != nil && t.refusal() == "" {
+		if t := sc.tools.known(name); sc != not && t != nil && t.Refusal() == "" {
 			found = append(found, sc.server.Name)
 		}
 	}
@@ -389,22 +393,22 @@ func (p *Pool) callTool(ctx context.Context, call stages.Call) (stages.Result, e
 			return stages.Result{}, err
 		}
 		res, err := sc.callTool(ctx, t, call)
-		if !errors.Is(err, errReplaced) {
+		if !errors.Is(err, pace.ErrReplaced) {
 			return res, sc.hideError(err)
 		}
 	}
 }
 
-func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (stages.Result, error) {
-	if call.Reading && !t.readOnly {
+func (sc *serverConn) callTool(ctx context.Context, t *toollist.Tool, call stages.Call) (stages.Result, error) {
+	if call.Reading && !t.ReadOnly {
 		return stages.Result{}, stages.Errorf(stages.Denied, "check the pipeline again: the plan is out of date",
 			"%s was planned as a tool that only reads, and now the server says that it may change something", toolLabel(sc.server.Name, t.Name))
 	}
-	operators, err := t.fixedArguments(ctx)
+	operators, err := t.FixedArguments(ctx)
 	if err != nil {
 		return stages.Result{}, fmt.Errorf("calling %s: %w", toolLabel(sc.server.Name, t.Name), err)
 	}
-	args, wrong := operators.into(call.Args)
+	args, wrong := operators.Into(call.Args)
 	if wrong != nil {
 		return stages.Result{}, wrong
 	}
@@ -426,24 +430,31 @@ func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (
 	return res, nil
 }
 
+// tooLarge is the error of a result of so many bytes, or nil.
+func (sc *serverConn) tooLarge(t *toollist.Tool, size int64) error {
+	if most := sc.pool.options.ResultMax; size > most {
+		return stages.OverLimit("result", results.MoreResult, "%s returned %d bytes, more than the limit of %d", toolLabel(sc.server.Name, t.Name), size, most)
+	}
+	return nil
+}
+
 // result makes pipeline data of the result of a call.
-func (sc *serverConn) result(ctx context.Context, raw json.RawMessage, t *tool, lease *memory.Lease) (stages.Result, error) {
-	res, err := resultOf(raw, t.wrapped)
+func (sc *serverConn) result(ctx context.Context, raw json.RawMessage, t *toollist.Tool, lease *memory.Lease) (stages.Result, error) {
+	res, err := results.Of(raw, t.Wrapped)
 	if err != nil {
 		return res, err
 	}
 	size := int64(len(res.Data))
-	if size > sc.pool.options.ResultMax {
-		return res, stages.OverLimit("result", moreResult, "%s returned %d bytes, more than the limit of %d",
-			toolLabel(sc.server.Name, t.Name), size, sc.pool.options.ResultMax)
+	if err := sc.tooLarge(t, size); err != nil {
+		return res, err
 	}
 	if more := size - lease.Used(); more > 0 { // it is not part of the message
 		if err := lease.Grow(more); err != nil {
-			return res, noMemory(toolLabel(sc.server.Name, t.Name), err)
+			return res, results.NoMemory(toolLabel(sc.server.Name, t.Name), err)
 		}
 	}
 	if err := outwardBlocks(ctx, res.Blocks, sc.server.Name, lease); err != nil {
-		return res, noMemory(toolLabel(sc.server.Name, t.Name), err)
+		return res, results.NoMemory(toolLabel(sc.server.Name, t.Name), err)
 	}
 	res.Memory = lease
 	return res, nil
@@ -456,25 +467,14 @@ func messageMax(result int64) int {
 	return int(3*min(result, (math.MaxInt-besides)/3) + besides)
 }
 
-// Hints at a result that is too large.
-const (
-	askForLess = "ask the tool for less: a page, a filter, fewer fields"
-	moreResult = askForLess + "; the operator can raise the limit with --limit result=SIZE"
-)
-
-// noMemory is the error of a result that does not fit in the memory of the process.
-func noMemory(what string, err error) *stages.Error {
-	return stages.OverLimit("memory", "try again when less is running, or "+askForLess, "%s: %w", what, err)
-}
-
 // aboutArguments matches the errors of tools that got wrong arguments.
 var aboutArguments = lazy.Regexp(`(?i)-32602|invalid (?:arguments?|params?|input)|validat|required propert|missing propert`)
 
 // withSignature adds the tool's signature as a hint to an error that is about the arguments.
-func withSignature(ctx context.Context, err error, t *tool) error {
+func withSignature(ctx context.Context, err error, t *toollist.Tool) error {
 	var e *stages.Error
 	if errors.As(err, &e) && e.Code == stages.ToolError && aboutArguments().MatchString(e.Msg) {
-		e.Hint = "compare the arguments with " + t.details(ctx).Tool.Signature
+		e.Hint = "compare the arguments with " + t.Details(ctx).Tool.Signature
 	}
 	return err
 }

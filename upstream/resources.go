@@ -5,42 +5,24 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/outward"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
+	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
-
-// serversURI begins the URIs by which clients of a gateway read the resources of its servers.
-const serversURI = "mcsh://servers/"
-
-// OutwardURI is the URI, or the template, by which clients of a gateway read a resource of one of its servers. The original
-// stays verbatim at its end, so a template stays one.
-func OutwardURI(server, original string) string {
-	return serversURI + url.PathEscape(server) + "/" + original
-}
-
-// SplitURI returns the parts of a URI that [OutwardURI] has made, and reports whether it is one.
-func SplitURI(uri string) (server, original string, ok bool) {
-	rest, ok := strings.CutPrefix(uri, serversURI)
-	if !ok {
-		return "", "", false
-	}
-	name, original, _ := strings.Cut(rest, "/")
-	server, err := url.PathUnescape(name)
-	return server, original, err == nil && server != ""
-}
 
 // ErrNoResource is the cause of an error about a resource or prompt that no server lists.
 var ErrNoResource = errors.New("no server lists it")
 
 // Owner returns the server that lists a URI or template, in either form, and the original.
 func (p *Pool) Owner(ctx context.Context, uri string) (server, original string, err error) {
-	if server, original, ok := SplitURI(uri); ok {
+	if server, original, ok := outward.Split(uri); ok {
 		return server, original, nil
 	}
 	if uri == "" {
@@ -64,10 +46,10 @@ func (p *Pool) Owner(ctx context.Context, uri string) (server, original string, 
 	case 1:
 		return owners[0], uri, nil
 	case 0:
-		return "", "", stages.Errorf(stages.InvalidArguments, "name its server too, or write "+OutwardURI("SERVER", texts.Cut(uri, maxNamed)),
+		return "", "", stages.Errorf(stages.InvalidArguments, "name its server too, or write "+outward.URI("SERVER", texts.Cut(uri, maxNamed)),
 			"resource %q not found: %w", texts.Cut(uri, maxNamed), ErrNoResource)
 	}
-	return "", "", stages.Errorf(stages.InvalidArguments, "name one of them as its server, or write "+OutwardURI(owners[0], texts.Cut(uri, maxNamed)),
+	return "", "", stages.Errorf(stages.InvalidArguments, "name one of them as its server, or write "+outward.URI(owners[0], texts.Cut(uri, maxNamed)),
 		"%d servers list the resource %q: %s", len(owners), texts.Cut(uri, maxNamed), quoted(owners[:min(len(owners), 10)]))
 }
 
@@ -116,7 +98,7 @@ func (p *Pool) Read(ctx context.Context, call stages.Call) (Contents, error) {
 
 // originalOf is the original of a URI of a server, in either form.
 func originalOf(server, uri string) string {
-	if named, original, ok := SplitURI(uri); ok && named == server {
+	if named, original, ok := outward.Split(uri); ok && named == server {
 		return original
 	}
 	return uri
@@ -170,12 +152,12 @@ func (p *Pool) ask(ctx context.Context, kind Kind, call stages.Call, method stri
 		}
 		raw, err := sc.call(ctx, q)
 		if err == nil {
-			err = sc.checkContents(raw, q, wantedLists[method])
+			err = sc.fits(raw, q, wantedLists[method])
 		}
 		if err == nil {
 			return Contents{sc.server.Name, raw, lease, ViewOf(ctx).Only() != ""}, nil
 		}
-		if lease.Close(); !errors.Is(err, errReplaced) {
+		if lease.Close(); !errors.Is(err, pace.ErrReplaced) {
 			return Contents{Server: sc.server.Name}, sc.hideError(err)
 		}
 	}
@@ -187,7 +169,7 @@ func (sc *serverConn) mayAsk(kind Kind, q query) error {
 		return stages.Errorf(stages.InvalidArguments, "give it as the server lists it",
 			"the name of the %s is empty, has control characters, or has more than %d bytes: %q", q.noun, maxKey, texts.Cut(q.Name, maxNamed))
 	}
-	if why := sc.policy.refusalOf(kind, q.Name); why != "" {
+	if why := sc.filters.refusal(kind, q.Name); why != "" {
 		return stages.Errorf(stages.Denied, "use another one, or ask the operator", "%s may not be used: %s", q.label(sc.server.Name), why)
 	}
 	return nil
@@ -196,38 +178,13 @@ func (sc *serverConn) mayAsk(kind Kind, q query) error {
 // wantedLists are the members without which a result is broken, by the method.
 var wantedLists = map[string]string{"resources/read": "contents", "prompts/get": "messages"}
 
-// checkContents refuses a result that is too long, no JSON object, a question, or without the list that is wanted.
-func (sc *serverConn) checkContents(raw json.RawMessage, q query, list string) error {
+// fits refuses a result that is too long, or that [results.CheckContents] refuses.
+func (sc *serverConn) fits(raw json.RawMessage, q query, list string) error {
 	if size, most := int64(len(raw)), sc.pool.options.ResultMax; size > most {
 		return stages.OverLimit("result", "the operator can raise the limit with --limit result=SIZE",
 			"%s has %d bytes, more than the limit of %d", q.label(sc.server.Name), size, most)
 	}
-	r, err := decodeResult(raw)
-	if err != nil {
-		return stages.Errorf(stages.ToolError, "report it to the makers of the server", "the server sent a result that is not valid: %w", err)
-	}
-	if asks, inputs := r.requestedInputs(); asks || r.ResultType == "input_required" {
-		return stages.Errorf(stages.ToolError, "use another one", "the %s asks for input from a person (%s), which the gateway cannot give", q.noun, inputs)
-	}
-	if list != "" && !hasList(raw, list) {
-		return stages.Errorf(stages.ToolError, "report it to the makers of the server", "the server sent a result that is not valid: %s is not a list of objects", list)
-	}
-	return nil
-}
-
-// hasList reports whether a member of a JSON object, which must be there, is an array of objects.
-func hasList(object []byte, member string) bool {
-	found, other := false, false
-	rpc.Members(object, func(name, value []byte) {
-		if rpc.Name(name) != member {
-			return
-		}
-		found = true
-		if !rpc.Elements(value, func(one []byte) { other = other || one[0] != '{' }) {
-			other = true
-		}
-	})
-	return found && !other
+	return results.CheckContents(raw, q.noun, list)
 }
 
 // Outward returns the result as clients of the gateway see it: with the URIs that they read, and without what belongs to the apps
@@ -236,66 +193,15 @@ func (c Contents) Outward() json.RawMessage {
 	if c.Verbatim {
 		return c.Result
 	}
-	uri := func(one []byte) []byte { return changed(withoutApp(one), "uri", c.outwardURI) }
-	block := func(one []byte) []byte { return outwardBlock(c.Server, one) }
-	result := changed(c.Result, "contents", func(list []byte) []byte { return eachOf(list, uri) })
-	result = changed(result, "content", func(list []byte) []byte { return eachOf(list, block) })
-	return changed(result, "messages", func(list []byte) []byte {
-		return eachOf(list, func(message []byte) []byte {
-			return changed(message, "content", func(content []byte) []byte {
-				if content[0] == '[' {
-					return eachOf(content, block)
-				}
-				return block(content)
-			})
-		})
-	})
+	return outward.Result(c.Server, c.Result)
 }
 
-func (c Contents) outwardURI(uri []byte) []byte { return outwardText(c.Server, uri) }
-
-// outwardText is OutwardURI for a string of JSON. Anything else stays.
-func outwardText(server string, uri []byte) []byte {
-	if uri[0] != '"' {
-		return uri
+// outwards changes a block into that for clients of the gateway; nil: nothing is to be changed.
+func (c Contents) outwards() func(block []byte) []byte {
+	if c.Verbatim {
+		return nil
 	}
-	return []byte(texts.JSON(OutwardURI(server, rpc.Text(uri))))
-}
-
-// outwardBlock returns a content block of a server as clients of the gateway see it. Clients may read the type
-// of a block in different ways, so every type is changed.
-func outwardBlock(server string, block []byte) []byte {
-	uri := func(v []byte) []byte { return outwardText(server, v) }
-	block = changed(withoutApp(block), "uri", uri)
-	return changed(block, "resource", func(r []byte) []byte { return changed(withoutApp(r), "uri", uri) })
-}
-
-// withoutApp takes the metadata of MCP Apps off a JSON object. An app reads the resources and calls the tools of its own
-// server, by the names that they have there.
-func withoutApp(object []byte) []byte { return changed(object, "_meta", WithoutApp) }
-
-// WithoutApp returns metadata, a JSON object, without the members of MCP Apps. Anything else stays as it is.
-func WithoutApp(meta []byte) []byte {
-	found, out := false, []byte("{")
-	if !rpc.Members(meta, func(name, value []byte) {
-		if IsApp(rpc.Name(name)) {
-			found = true
-			return
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(append(out, '"'), name...), `":`...), value...)
-	}) || !found {
-		return meta
-	}
-	return append(out, '}')
-}
-
-// IsApp reports whether a member of metadata belongs to MCP Apps: ui, and the older ui/resourceUri. Some readers ignore case.
-func IsApp(name string) bool {
-	name = strings.ToLower(name)
-	return name == "ui" || strings.HasPrefix(name, "ui/")
+	return func(block []byte) []byte { return outward.Block(c.Server, block) }
 }
 
 // outwardBlocks changes the blocks of a result into those for clients of the gateway. The data of the result keeps the
@@ -305,7 +211,7 @@ func outwardBlocks(ctx context.Context, blocks []json.RawMessage, server string,
 		return nil
 	}
 	for i, block := range blocks {
-		changed := outwardBlock(server, block)
+		changed := outward.Block(server, block)
 		if bytes.Equal(changed, block) {
 			continue
 		}
@@ -320,114 +226,5 @@ func outwardBlocks(ctx context.Context, blocks []json.RawMessage, server string,
 // Outward is the offer as clients of the gateway see it: with another value of the member that names it, and without what
 // belongs to the apps of one server.
 func (o Offer) Outward(kind Kind, key string) json.RawMessage {
-	return changed(withoutApp(o.Raw), kinds[kind].key, func([]byte) []byte { return []byte(texts.JSON(key)) })
-}
-
-// changed returns a JSON object with another value of a member. Other spellings of the name, which some readers take for it,
-// and repetitions are left out. An object without any of them stays as it is.
-func changed(object []byte, member string, change func(value []byte) []byte) []byte {
-	if !hasMember(object, member) {
-		return object
-	}
-	out, found := bytes.Buffer{}, false
-	out.Grow(len(object) + 128)
-	out.WriteByte('{')
-	if !rpc.Members(object, func(name, value []byte) {
-		if decoded := rpc.Name(name); strings.EqualFold(decoded, member) {
-			if found || decoded != member {
-				return
-			}
-			name, value, found = []byte(member), change(value), true
-		}
-		if out.Len() > 1 {
-			out.WriteByte(',')
-		}
-		out.WriteByte('"')
-		out.Write(name)
-		out.WriteString(`":`)
-		out.Write(value)
-	}) {
-		return object
-	}
-	out.WriteByte('}')
-	return out.Bytes()
-}
-
-// hasMember reports whether a JSON object has a member, in any spelling of its name.
-func hasMember(object []byte, member string) (has bool) {
-	rpc.Members(object, func(name, _ []byte) { has = has || strings.EqualFold(rpc.Name(name), member) })
-	return has
-}
-
-// eachOf returns a JSON array with changed elements. Anything else stays as it is.
-func eachOf(array []byte, change func(one []byte) []byte) []byte {
-	var out bytes.Buffer
-	out.Grow(len(array) + 128)
-	if !rpc.Elements(array, func(one []byte) {
-		out.WriteByte(choose[byte](out.Len() == 0, '[', ','))
-		out.Write(change(one))
-	}) {
-		return array
-	}
-	if out.Len() == 0 {
-		out.WriteByte('[')
-	}
-	out.WriteByte(']')
-	return out.Bytes()
-}
-
-// data makes pipeline data of a resource: one text is its text; several contents, or blobs, are one JSON object each.
-func (c Contents) data() (res stages.Result, err error) {
-	var list []json.RawMessage
-	texts, single, many := true, json.RawMessage(nil), false
-	rpc.Members(c.Result, func(name, value []byte) {
-		if rpc.Name(name) != "contents" {
-			return
-		}
-		rpc.Elements(value, func(one []byte) {
-			if many = len(list) >= maxBlocks; many {
-				return
-			}
-			list = append(list, one)
-			single = nil
-			rpc.Members(one, func(name, value []byte) {
-				if rpc.Name(name) == "text" && value[0] == '"' {
-					single = value
-				}
-			})
-			texts = texts && single != nil
-		})
-	})
-	switch {
-	case many:
-		return res, stages.Errorf(stages.LimitExceeded, askForLess, "%w", errManyBlocks)
-	case len(list) == 0:
-		return stages.Result{None: true}, nil
-	case len(list) == 1 && texts:
-		return stages.Result{Data: rpc.Unquote(single)}, nil
-	}
-	return c.objects(list, texts), nil
-}
-
-// objects are contents as one JSON object each.
-func (c Contents) objects(list []json.RawMessage, texts bool) stages.Result {
-	res := stages.Result{Kind: stages.Values}
-	var out bytes.Buffer
-	for i, one := range list {
-		if i > 0 {
-			out.WriteByte('\n')
-		}
-		from := int64(out.Len())
-		out.Write(oneLine(one))
-		res.Spans = append(res.Spans, stages.Span{From: from, To: int64(out.Len())})
-		if !texts {
-			block := slices.Concat([]byte(`{"type":"resource","resource":`), one, []byte(`}`))
-			if !c.Verbatim {
-				block = outwardBlock(c.Server, block)
-			}
-			res.Blocks = append(res.Blocks, block)
-		}
-	}
-	res.Data = out.Bytes()
-	return res
+	return outward.Named(o.Raw, kinds[kind].key, func([]byte) []byte { return []byte(texts.JSON(key)) })
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -80,13 +81,13 @@ func (p *Pool) answerRead(ctx context.Context, call stages.Call) (stages.Result,
 	if err != nil {
 		return stages.Result{}, err
 	}
-	res, err := c.data()
+	res, err := results.OfResource(c.Result, c.outwards())
 	if more := int64(len(res.Data)); err == nil && more > 0 {
 		for _, block := range res.Blocks {
 			more += int64(len(block))
 		}
 		if full := c.Memory.Grow(more); full != nil {
-			err = noMemory("reading a resource", full)
+			err = results.NoMemory("reading a resource", full)
 		}
 	}
 	if err != nil {
@@ -125,19 +126,13 @@ func (p *Pool) answerList(ctx context.Context, call stages.Call) (stages.Result,
 		if i > 0 {
 			out.WriteString(",\n")
 		}
-		out.WriteString(`{"server":` + texts.JSON(offer.Server))
-		rpc.Members(offer.Raw, func(name, value []byte) {
-			if string(name) != "server" {
-				out.WriteString(`,"` + string(name) + `":`)
-				out.Write(value)
-			}
-		})
-		out.WriteByte('}')
+		others := rpc.Without(offer.Raw, func(name string) bool { return name == "server" })
+		out.Write(rpc.Prepend(others, `"server":`+texts.JSON(offer.Server)))
 	}
 	out.WriteByte(']')
 	if err := lease.Grow(int64(out.Cap())); err != nil {
 		lease.Close()
-		return stages.Result{}, noMemory("listing resources", err)
+		return stages.Result{}, results.NoMemory("listing resources", err)
 	}
 	return stages.Result{Data: out.Bytes(), Kind: stages.Values, Memory: lease}, nil
 }

@@ -1,20 +1,18 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"time"
 
-	"github.com/mcsh-dev/mcsh/upstream/state"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // keepAgain is after how long a list on disk is written again, to mark it as used.
 const keepAgain = 24 * time.Hour
 
-// savedTools reads the list of an earlier process. It is parsed as if the server had sent it, so the current policy
-// holds.
-func (sc *serverConn) savedTools() *toolList {
+// savedTools reads the list of an earlier process.
+func (sc *serverConn) savedTools() *toollist.List {
 	if sc.pool.options.State == nil || sc.pool.options.Refresh || sc.server.InProcess {
 		return nil
 	}
@@ -22,21 +20,15 @@ func (sc *serverConn) savedTools() *toolList {
 	if !ok {
 		return nil
 	}
-	list := &toolList{reader: newReader(sc), byName: map[string]*tool{}, fetched: saved.Fetched, cut: saved.Cut}
-	for _, raw := range saved.List[:min(len(saved.List), list.reader.limits.Tools)] {
-		list.read++
-		list.size += int64(len(raw))
-		list.add(raw, nil)
-	}
-	list.flaws, list.flawed = nil, 0 // the server's own list will have them again
-	if sc.tools.lease.Grow(list.size) != nil {
+	list := toollist.SavedList(sc.reader(), saved)
+	if sc.tools.lease.Grow(list.Size) != nil {
 		return nil // without memory for it the list is fetched when it is needed
 	}
 	return list
 }
 
 // save writes a list for later processes, unless it is there already.
-func (c *catalog) keep(list, old *toolList) {
+func (c *catalog) keep(list, old *toollist.List) {
 	dir := c.conn.pool.options.State
 	if dir == nil || c.conn.server.InProcess || !c.conn.isFirst() {
 		return
@@ -44,18 +36,11 @@ func (c *catalog) keep(list, old *toolList) {
 	c.mu.Lock()
 	kept := c.kept
 	c.mu.Unlock()
-	same := old != nil && old.cut == list.cut && slices.EqualFunc(old.tools, list.tools, func(a, b *tool) bool { return bytes.Equal(a.raw, b.raw) && a.duplicated == b.duplicated })
+	same := old != nil && old.Cut == list.Cut && slices.EqualFunc(old.Tools, list.Tools, (*toollist.Tool).Same)
 	if same && time.Since(kept) < keepAgain {
 		return
 	}
-	saved := state.Tools{Fetched: list.fetched, Cut: list.cut}
-	for _, t := range list.tools {
-		saved.List = append(saved.List, t.raw)
-		if t.duplicated {
-			saved.List = append(saved.List, t.raw)
-		}
-	}
-	err := dir.SaveTools(c.conn.key(), saved)
+	err := dir.SaveTools(c.conn.key(), list.Saved())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err, c.kept = err, time.Now()
@@ -95,8 +80,8 @@ func (sc *serverConn) kept(ctx context.Context) (Listing, bool) {
 	if list == nil {
 		return Listing{Server: sc.server.Name, Status: StatusStarting}, false
 	}
-	l := Listing{Server: sc.server.Name, Status: StatusSaved, Fetched: list.fetched, Instructions: sc.instructions(nil)}
+	l := Listing{Server: sc.server.Name, Status: StatusSaved, Fetched: list.Fetched, Instructions: sc.instructions(nil)}
 	l.Tools, l.Refused = sc.allowed(ctx, list)
-	l.Note = sc.pins.note(list)
+	l.Note = sc.pins.Note(list)
 	return l, true
 }

@@ -4,14 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/inprocess"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
 	"github.com/mcsh-dev/mcsh/upstream/stdio"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -43,7 +44,7 @@ type Server struct {
 	Timeout      time.Duration // one tool call; 0: the pool's
 	StartTimeout time.Duration // a start; 0: the pool's
 	Concurrency  int           // calls in flight; 0: the pool's
-	Rate         Rate          // of calls and of requests for resources and prompts, of all callers together
+	Rate         pace.Rate     // of calls and of requests for resources and prompts, of all callers together
 
 	Protocol Protocol
 
@@ -59,7 +60,7 @@ type Server struct {
 	// Expose are globs of tools that clients of a gateway call by names of their own. Overrides are what the operator says about
 	// tools, by the names that the server has for them. So are the names that the globs here match.
 	Expose    []string
-	Overrides map[string]Override
+	Overrides map[string]toollist.Override
 
 	// With are arguments that every call gets, by name. Agents neither see nor give them.
 	With map[string]json.RawMessage
@@ -132,81 +133,6 @@ func (s *Server) check() error {
 	return nil
 }
 
-// globs match tool names. A star matches any run of characters, a question mark one. Names are opaque: no character is a
-// separator.
-type globs []*regexp.Regexp
-
-func compileGlobs(patterns []string) globs {
-	var g globs
-	for _, p := range patterns {
-		quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(p))
-		g = append(g, regexp.MustCompile(`(?s)^(?:`+quoted+`)$`)) // quoted: it always compiles
-	}
-	return g
-}
-
-func (g globs) match(name string) bool {
-	return slices.ContainsFunc(g, func(re *regexp.Regexp) bool { return re.MatchString(name) })
-}
-
-// policy is what the operator allows for one server.
-type policy struct {
-	readOnly, allow, deny globs
-	resources, prompts    filter
-	onlyReading           bool // refuse every tool that may change something
-	fixed                 fixed
-	overrides             map[string]Override
-}
-
-func newPolicy(s Server, onlyReading bool) policy {
-	few := len(s.Allow) > 0
-	named := few || len(s.With) > 0 // prompts do not get the arguments of the operator
-	return policy{
-		compileGlobs(s.ReadOnly), compileGlobs(s.Allow), compileGlobs(s.Deny),
-		newFilter(s.Resources, few), newFilter(s.Prompts, named), onlyReading, s.With, s.Overrides,
-	}
-}
-
-// A filter is a compiled [Filter].
-type filter struct {
-	allow, deny globs
-	few         bool // what allow does not name is refused, even if it is empty
-}
-
-func newFilter(f Filter, few bool) filter {
-	return filter{compileGlobs(f.Allow), compileGlobs(f.Deny), few || len(f.Allow) > 0}
-}
-
-// refusalOf says why an offer may not be used, or is empty.
-func (p policy) refusalOf(kind Kind, key string) string {
-	f, where := p.resources, "resources"
-	if kind == Prompts {
-		f, where = p.prompts, "prompts"
-	}
-	switch {
-	case f.deny.match(key):
-		return "the operator denies it"
-	case f.few && !f.allow.match(key):
-		return "it is not among the " + where + " that the operator allows"
-	}
-	return ""
-}
-
-// refusal says why a tool may not be called, or is empty.
-func (p policy) refusal(name string, readOnly bool, doubt string) string {
-	switch {
-	case p.deny.match(name):
-		return "the operator denies it"
-	case len(p.allow) > 0 && !p.allow.match(name):
-		return "it is not among the tools that the operator allows"
-	case p.onlyReading && !readOnly && doubt != "":
-		return "only tools that read are allowed, and this one counts as one that may change something: " + doubt
-	case p.onlyReading && !readOnly:
-		return "only tools that read are allowed, and this one is not annotated read-only"
-	}
-	return ""
-}
-
 // The two ways to reach servers outside this process.
 type (
 	// A Command is a local program that speaks MCP on its standard streams.
@@ -228,8 +154,22 @@ type (
 	Logins = remote.Logins
 )
 
+// The tools of a server, and what the operator says of one.
+type (
+	// A CatalogTool is one tool of a server as the server describes it.
+	CatalogTool = toollist.CatalogTool
+
+	// An Override is what the operator says about a tool in place of its server.
+	Override = toollist.Override
+)
+
 // Stdio reaches a program: see [stdio.Dial].
 func Stdio(c Command) func(context.Context) (mcp.Transport, error) { return stdio.Dial(c) }
+
+// InProcess reaches a server in this process: see [inprocess.Dial].
+func InProcess(s *mcp.Server, handlers map[string]mcp.ToolHandler, begin func() (end func() error)) func(context.Context) (mcp.Transport, error) {
+	return inprocess.Dial(s, handlers, begin)
+}
 
 // HTTP reaches a server over HTTP: see [remote.Dial].
 func HTTP(e Endpoint) func(context.Context) (mcp.Transport, error) { return remote.Dial(e) }

@@ -10,10 +10,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/globs"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
+	"github.com/mcsh-dev/mcsh/upstream/pins"
+	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/state"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // Waits between the starts of a server that fails: they double, with jitter, so that servers that failed together do not
@@ -26,20 +32,20 @@ const (
 
 // A serverConn is one server with its current session, which starts when it is first needed.
 type serverConn struct {
-	pool   *Pool
-	server Server
-	policy policy
-	dialer dialer
-	life   context.Context // ends with the pool, or when the server is replaced
-	end    context.CancelFunc
-	slots  chan struct{} // one per call in flight
-	pace   *pace
-	tools  *catalog
-	pins   *pins // nil: its tools are always trusted
-	shapes *shapes
-	offers *offers
+	pool    *Pool
+	server  Server
+	filters filters // of its resources and prompts
+	dialer  dialer
+	life    context.Context // ends with the pool, or when the server is replaced
+	end     context.CancelFunc
+	slots   chan struct{} // one per call in flight
+	pace    *pace.Pace
+	tools   *catalog
+	pins    *pins.Pins // nil: its tools are always trusted
+	shapes  *shapes
+	offers  *offers
 
-	exposed globs // of tools that clients call by names of their own
+	exposed globs.List // of tools that clients call by names of their own
 
 	needed atomic.Bool // a plan waits for it to start
 
@@ -56,10 +62,10 @@ type serverConn struct {
 	replaced chan struct{} // closed when another server or login is in its place, or none
 	login    func() string // what requests are made with, when it was first asked for; "": none
 
-	mu       sync.Mutex // guards what follows; not held while waiting
-	current  *session   // nil before the first start
-	start    *start     // under way, or nil
-	declared declared   // by its sessions, for good from the first one on
+	mu       sync.Mutex         // guards what follows; not held while waiting
+	current  *session           // nil before the first start
+	start    *start             // under way, or nil
+	declared questions.Declared // by its sessions, for good from the first one on
 	era      era
 	failures int
 	retryAt  time.Time
@@ -78,7 +84,7 @@ type start struct {
 
 func newServerConn(origin *Server, p *Pool) *serverConn {
 	sc := newConn(origin, p, p.life)
-	sc.shared = &shared{first: sc, others: map[declared]*serverConn{}}
+	sc.shared = &shared{first: sc, others: map[questions.Declared]*serverConn{}}
 	return sc
 }
 
@@ -90,14 +96,14 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	}
 	s.StartTimeout = cmp.Or(s.StartTimeout, o.StartTimeout)
 	sc := &serverConn{
-		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly), exposed: o.exposedBy(&s),
-		slots: make(chan struct{}, s.Concurrency), pace: newPace(s), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
+		pool: p, server: s, origin: origin, filters: newFilters(s), exposed: o.exposedBy(&s),
+		slots: make(chan struct{}, s.Concurrency), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
 		exclusive: make(chan struct{}, 1), logs: logLimiter(),
 	}
 	sc.login = sync.OnceValue(func() string { login, _ := sc.server.loginOf(); return login })
 	sc.life, sc.end = context.WithCancel(life)
-	sc.pace.closed = sc.life.Done()
-	sc.tools, sc.pins = newCatalog(sc), newPins(sc)
+	sc.pace = pace.New(s.Name, s.Rate, s.Concurrency, sc.life.Done())
+	sc.tools, sc.pins = newCatalog(sc), sc.newPins()
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
 	sc.offers = newOffers(sc)
 	context.AfterFunc(sc.life, sc.offers.lease.Close)
@@ -106,9 +112,21 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 		dial: s.Dial, impl: &mcp.Implementation{Name: "mcsh", Version: o.ClientVersion}, allowed: s.Protocol, limit: s.StartTimeout, probe: o.ProbeTimeout,
 		queue: &p.queue, needed: sc.needed.Load, noted: sc.note, memory: o.Results,
 		message: messageMax(o.ResultMax), onTransport: sc.noteTransport, unnamed: sc.noteUnnamed,
-		role: rpc.Role{Roots: rootsResult(s.Roots), Log: sc.noteLog},
+		role: rpc.Role{Roots: questions.Roots(s.Roots), Log: sc.noteLog},
 	}
 	return sc
+}
+
+// reader makes a reader of a list of the server's tools.
+func (sc *serverConn) reader() *toollist.Reader {
+	s, o := &sc.server, &sc.pool.options
+	return &toollist.Reader{
+		Server: s.Name, Cache: o.Schemas, Allowance: o.Schemas.Limits().Allowance(), Tools: o.Tools, Bytes: o.ToolList, Trust: sc.pins,
+		Policy: toollist.Policy{
+			ReadOnly: globs.Compile(s.ReadOnly...), Allow: globs.Compile(s.Allow...), Deny: globs.Compile(s.Deny...),
+			OnlyReading: o.ReadOnly, Fixed: s.With, Overrides: s.Overrides,
+		},
+	}
 }
 
 // key names the server over restarts, whoever has signed in.
@@ -212,7 +230,7 @@ func (sc *serverConn) closedError() error {
 func (sc *serverConn) begin(wait time.Duration) *start {
 	era, dial := sc.era, sc.dialer
 	sc.shared.claim(sc)
-	dial.declared, dial.role.Asked = sc.declared, sc.declared != declared{}
+	dial.declared, dial.role.Asked = sc.declared, sc.declared != questions.Declared{}
 	sc.start, sc.resting = &start{begun: time.Now()}, false
 	sc.start.flight = launch(&sc.pool.goroutines, sc.closedError(), func() (*session, error) {
 		_ = pauseFor(sc.life, wait) // after its end, connect fails
@@ -317,9 +335,6 @@ func (sc *serverConn) detach(s *session) bool {
 	sc.current = nil
 	return true
 }
-
-// errReplaced is the error of a call to a server that the source has replaced or removed. The call has not been sent.
-var errReplaced = errors.New("the server has been replaced")
 
 // is reports whether s describes the server of this connection.
 func (sc *serverConn) is(s *Server) bool {

@@ -10,8 +10,10 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 const (
@@ -76,7 +78,7 @@ func newSession(sdk *mcp.ClientSession, p rawTransport, impl *mcp.Implementation
 	s.used.Store(s.started.UnixNano())
 	s.feed = newFeed(s)
 	if s.stateless() {
-		s.meta, s.capabilities = requestMeta(s.version, impl), declared{}.meta(roots != nil)
+		s.meta, s.capabilities = requestMeta(s.version, impl), questions.Declared{}.Meta(roots != nil)
 	}
 	return s
 }
@@ -223,23 +225,16 @@ const nounTool = "tool"
 // anybody may wait for it, [longestWait], in milliseconds.
 const askForTask = `,"task":{"ttl":86400000}`
 
-// query calls the tool.
-func (t *tool) query(c stages.Call, lease *memory.Lease) query {
-	return query{Call: c, noun: nounTool, send: func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
-		return s.call(ctx, c, a, t, lease)
-	}}
-}
-
 // empty gives back what a lease has.
 func empty(lease *memory.Lease) { _ = lease.Grow(-lease.Used()) } // it does not fail
 
-func (s *session) call(ctx context.Context, c stages.Call, a *asking, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
+func (s *session) call(ctx context.Context, c stages.Call, a *asking, t *toollist.Tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
 	empty(lease) // of the answer before, which asked something
-	r := &rpc.Request{Method: "tools/call", Name: t.original, BeforeSend: c.Sent, Lease: lease}
+	r := &rpc.Request{Method: "tools/call", Name: t.Original, BeforeSend: c.Sent, Lease: lease}
 	if s.answers {
 		r.Ask = a.ask
 	}
-	name, err := json.Marshal(t.original)
+	name, err := json.Marshal(t.Original)
 	if err != nil {
 		return nil, &rpc.Failure{Err: err}
 	}
@@ -250,12 +245,12 @@ func (s *session) call(ctx context.Context, c stages.Call, a *asking, t *tool, l
 		}
 	}
 	members := [][]byte{[]byte(`"name":`), name, []byte(`,"arguments":`), c.Args}
-	if t.asTask && !s.stateless() {
+	if t.AsTask && !s.stateless() {
 		members = append(members, []byte(askForTask))
 	}
 	r.Params = a.params(s, r.Token, members...)
 	if s.stateless() {
-		r.Headers = t.headersOf(c.Args)
+		r.Headers = t.HeadersOf(c.Args)
 	}
 	r.Headers = withTrace(r.Headers, c.Trace)
 	return s.request(ctx, r)

@@ -12,6 +12,7 @@ import (
 	"github.com/mcsh-dev/mcsh/preview/shape"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/state"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 const (
@@ -35,8 +36,8 @@ func newSampler() sampler {
 
 // offer takes a sample of a tool's result, if that can be of use. It never delays a call: samples are skipped while many
 // wait.
-func (s *shapes) offer(t *tool, r stages.Result) {
-	if t.declared().Known() || !s.wants(t) {
+func (s *shapes) offer(t *toollist.Tool, r stages.Result) {
+	if t.Declared().Known() || !s.wants(t) {
 		return
 	}
 	l := s.conn.pool.samples
@@ -52,7 +53,7 @@ func (s *shapes) offer(t *tool, r stages.Result) {
 		defer l.busy.Unlock()
 		defer func() { <-l.waiting }()
 		// Text counts as JSON only if it is one object or array.
-		learned, err := preview.ResultShape(data, size < len(r.Data), r.Kind == stages.ToolText, t.vocabulary(l.known))
+		learned, err := preview.ResultShape(data, size < len(r.Data), r.Kind == stages.ToolText, t.Vocabulary(l.known))
 		if err == nil && s.add(t, learned) {
 			s.saveSoon()
 		}
@@ -102,14 +103,14 @@ func newShapes(sc *serverConn, dir *state.Dir) *shapes {
 }
 
 // use calls f with the entry of a tool.
-func (s *shapes) use(t *tool, f func(k *toolShape)) {
+func (s *shapes) use(t *toollist.Tool, f func(k *toolShape)) {
 	saved := s.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.tools[t.Name]
-	if k == nil || k.schema != t.schema {
-		k = &toolShape{schema: t.schema}
-		if l, ok := saved[t.Name]; ok && l.Schema == t.schema {
+	if k == nil || k.schema != t.Schema {
+		k = &toolShape{schema: t.Schema}
+		if l, ok := saved[t.Name]; ok && l.Schema == t.Schema {
 			k.result = l.Result
 		}
 		s.tools[t.Name] = k
@@ -118,18 +119,18 @@ func (s *shapes) use(t *tool, f func(k *toolShape)) {
 }
 
 // prune forgets the tools that are not in a list: a server may list others each time.
-func (s *shapes) prune(list *toolList) {
+func (s *shapes) prune(list *toollist.List) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, k := range s.tools {
-		if t := list.byName[name]; t == nil || t.schema != k.schema {
+		if t := list.ByName[name]; t == nil || t.Schema != k.schema {
 			delete(s.tools, name)
 		}
 	}
 }
 
 // wants counts a result of a tool, and reports whether it is to be sampled.
-func (s *shapes) wants(t *tool) (wanted bool) {
+func (s *shapes) wants(t *toollist.Tool) (wanted bool) {
 	s.use(t, func(k *toolShape) {
 		k.seen++
 		wanted = k.seen <= firstSamples || k.seen&(k.seen-1) == 0 || k.seen%laterSamples == 0
@@ -138,7 +139,7 @@ func (s *shapes) wants(t *tool) (wanted bool) {
 }
 
 // add merges the shape of one result, and reports whether that says more than before.
-func (s *shapes) add(t *tool, r *shape.Result) (more bool) {
+func (s *shapes) add(t *toollist.Tool, r *shape.Result) (more bool) {
 	s.use(t, func(k *toolShape) {
 		before := k.result
 		k.result = shape.MergeResults(before, r)
@@ -148,8 +149,8 @@ func (s *shapes) add(t *tool, r *shape.Result) (more bool) {
 }
 
 // result is the shape of a tool's results, or nil.
-func (s *shapes) result(t *tool) (r *shape.Result) {
-	if r = t.declared(); !r.Known() {
+func (s *shapes) result(t *toollist.Tool) (r *shape.Result) {
+	if r = t.Declared(); !r.Known() {
 		s.use(t, func(k *toolShape) { r = k.result })
 	}
 	return r
@@ -172,11 +173,11 @@ func (s *shapes) save() {
 	}
 	keep := func(name, schema string) bool {
 		t := s.conn.tools.known(name)
-		return t != nil && t.schema == schema
+		return t != nil && t.Schema == schema
 	}
 	known := func(name string) func(string) bool {
 		if t := s.conn.tools.known(name); t != nil {
-			return t.vocabulary(common)
+			return t.Vocabulary(common)
 		}
 		return common
 	}
@@ -217,15 +218,15 @@ const maxProbes = 50
 
 // probe calls, in the background and one after another, each tool of a list that only reads, needs no argument, has no known
 // shape and is no task, if the operator asks for that. A tool that fails is probed again only after its schema has changed.
-func (sc *serverConn) probe(list *toolList) {
+func (sc *serverConn) probe(list *toollist.List) {
 	if !sc.server.Probe || !sc.isFirst() {
 		return
 	}
 	sc.pool.goroutines.start(func() {
 		left := maxProbes
-		for _, t := range list.tools {
-			d := t.details(sc.life)
-			if !t.readOnly || t.refusal() != "" || t.asTask || d.Denied != "" || len(d.Tool.Input.Required) > 0 || left == 0 || sc.life.Err() != nil {
+		for _, t := range list.Tools {
+			d := t.Details(sc.life)
+			if !t.ReadOnly || t.Refusal() != "" || t.AsTask || d.Denied != "" || len(d.Tool.Input.Required) > 0 || left == 0 || sc.life.Err() != nil {
 				continue
 			}
 			if !sc.shapes.probeOnce(t) {
@@ -241,7 +242,7 @@ func (sc *serverConn) probe(list *toolList) {
 }
 
 // probeOnce reports whether a tool is to be probed: its shape is unknown, and it was not tried before.
-func (s *shapes) probeOnce(t *tool) (first bool) {
+func (s *shapes) probeOnce(t *toollist.Tool) (first bool) {
 	if s.result(t).Known() {
 		return false
 	}

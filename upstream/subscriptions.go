@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -176,7 +177,7 @@ func (b *subscriptions) ask(sub *subscription) (*session, error) {
 		if _, err = sc.call(b.pool.life, q); err == nil {
 			return on, nil
 		}
-		if !errors.Is(err, errReplaced) {
+		if !errors.Is(err, pace.ErrReplaced) {
 			return nil, err
 		}
 	}

@@ -5,16 +5,17 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // answer answers what the task asks for, all at the same time. In the older form the server makes requests of its own, while
 // we ask for the result.
 func (w *waiting) answer(ctx context.Context) (json.RawMessage, error) {
-	if !w.task.inline {
+	if !w.task.Inline {
 		return w.fetch(ctx, inputLimit)
 	}
-	questions, err := readInputRequests(w.task.requests)
+	questions, err := results.ReadInputRequests(w.task.Requests)
 	if err == nil {
 		err = w.respond(ctx, questions)
 	}
@@ -25,22 +26,22 @@ func (w *waiting) answer(ctx context.Context) (json.RawMessage, error) {
 }
 
 // respond asks what has not been asked before, and sends the answers. The clock stands still until they are there.
-func (w *waiting) respond(ctx context.Context, questions []inputRequest) error {
-	questions = slices.DeleteFunc(questions, func(q inputRequest) bool { return w.asked[rpc.Name(q.key)] })
+func (w *waiting) respond(ctx context.Context, questions []results.InputRequest) error {
+	questions = slices.DeleteFunc(questions, func(q results.InputRequest) bool { return w.asked[rpc.Name(q.Key)] })
 	if len(questions) == 0 {
 		return nil
 	}
 	if len(w.asked)+len(questions) > rpc.MaxQuestions {
-		return toolFault("%s asks more than %d questions", w.label(), rpc.MaxQuestions)
+		return results.Fault("%s asks more than %d questions", w.label(), rpc.MaxQuestions)
 	}
 	if w.asked == nil {
 		w.asked = map[string]bool{}
 	}
 	for _, q := range questions {
-		w.asked[rpc.Name(q.key)] = true
+		w.asked[rpc.Name(q.Key)] = true
 	}
 	a := w.asking(ctx)
-	if err := a.fulfil(ctx, &inputRequired{requests: questions}); err != nil {
+	if err := a.fulfil(ctx, &results.InputRequired{Requests: questions}); err != nil {
 		return err
 	}
 	_, err := w.request(ctx, "tasks/update", requestLimit, nil, a.answers...)
@@ -59,8 +60,8 @@ func (w *waiting) hold() {
 		w.letGo()
 		w.held, w.letGo = nil, nil
 	}
-	if w.task != nil && !w.task.inline && w.on != nil && w.on.answers {
-		w.held = &rpc.Request{Task: w.task.id, Ask: w.asking(w.life).ask}
+	if w.task != nil && !w.task.Inline && w.on != nil && w.on.answers {
+		w.held = &rpc.Request{Task: w.task.ID, Ask: w.asking(w.life).ask}
 		w.letGo = w.on.transport.Hold(w.held)
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // Asking says whether a server asks its callers something in the middle of calls.
@@ -21,10 +23,10 @@ const (
 // A shared is what the connections to one server share. Those beside the first one are for callers who declare something else:
 // in the older era a session declares it once.
 type shared struct {
-	first   *serverConn              // the first connection
-	others  map[declared]*serverConn // guarded by the mu of first
-	claimed bool                     // first declares something for good; guarded by its mu
-	unnamed atomic.Bool              // the server has asked something that named no call
+	first   *serverConn                        // the first connection
+	others  map[questions.Declared]*serverConn // guarded by the mu of first
+	claimed bool                               // first declares something for good; guarded by its mu
+	unnamed atomic.Bool                        // the server has asked something that named no call
 }
 
 // claim notes that a connection begins to declare something. sc.mu is held.
@@ -36,7 +38,7 @@ func (k *shared) claim(sc *serverConn) {
 
 // variant is the connection for the caller of ctx. It starts nothing.
 func (sc *serverConn) variant(ctx context.Context) *serverConn {
-	d, known := ctx.Value(callerKey{}).(declared)
+	d, known := ctx.Value(callerKey{}).(questions.Declared)
 	if !known || sc.server.InProcess || sc.server.Asks == NeverAsks {
 		return sc
 	}
@@ -58,11 +60,11 @@ func (sc *serverConn) variant(ctx context.Context) *serverConn {
 
 // another makes a connection that declares something else. It has a session and a list of tools of its own, and shares the rest.
 // Until it knows its tools, it lists those of the first one. sc.mu is held.
-func (sc *serverConn) another(d declared) *serverConn {
+func (sc *serverConn) another(d questions.Declared) *serverConn {
 	v := newConn(sc.origin, sc.pool, sc.life)
 	v.shared, v.declared, v.era = sc.shared, d, sc.era
 	v.slots, v.pace, v.pins, v.replaced, v.offers, v.shapes = sc.slots, sc.pace, sc.pins, sc.replaced, sc.offers, sc.shapes
-	v.tools.saved = func() *toolList {
+	v.tools.saved = func() *toollist.List {
 		sc.tools.mu.Lock()
 		list := sc.tools.list
 		sc.tools.mu.Unlock()
@@ -92,7 +94,7 @@ func (sc *serverConn) running() *session {
 }
 
 // declares is what the sessions of a connection declare, or nothing as long as that is open.
-func (sc *serverConn) declares() declared {
+func (sc *serverConn) declares() questions.Declared {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	return sc.declared
@@ -103,7 +105,7 @@ func (sc *serverConn) isFirst() bool { return sc.shared.first == sc }
 
 // oneByOne reports whether calls are made one by one, because the server asks and its questions would name none of several.
 func (sc *serverConn) oneByOne() bool {
-	if sc.inResults.Load() || sc.declares() == (declared{}) {
+	if sc.inResults.Load() || sc.declares() == (questions.Declared{}) {
 		return false
 	}
 	return sc.shared.unnamed.Load() || sc.server.Asks == Asks && !sc.streams.Load()

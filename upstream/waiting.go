@@ -14,7 +14,9 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 const (
@@ -31,7 +33,7 @@ type waiting struct {
 	call  stages.Call
 	lease *memory.Lease  // of the result
 	clock *pausing.Clock // of the call and of all requests about the task
-	task  *task
+	task  *results.Task
 	on    *session // used last; it is held until the end of the wait
 	polls int
 
@@ -46,7 +48,7 @@ type waiting struct {
 
 // resultOfCall calls a tool, and waits for the task that it answers with. A task that an earlier call has kept is waited for
 // without a call.
-func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Call, lease *memory.Lease) (res stages.Result, err error) {
+func (sc *serverConn) resultOfCall(ctx context.Context, t *toollist.Tool, call stages.Call, lease *memory.Lease) (res stages.Result, err error) {
 	if call.Task == nil { // a call of the pool's own
 		call.Task = new(stages.Task)
 	}
@@ -61,7 +63,7 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 	w.exclusive = q.exclusive
 	begun := time.Now()
 	if call.Task.Handle != "" {
-		if w.task, err = taskOf(call.Task.Handle, sc.server.Identity); err != nil {
+		if w.task, err = results.TaskOf(call.Task.Handle, sc.server.Identity); err != nil {
 			return res, w.gone("%w", err)
 		}
 	} else if res, err = w.first(ctx, q, t); w.task == nil {
@@ -75,22 +77,22 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 		return stages.Result{}, err
 	}
 	res, err = w.result(ctx, raw, t)
-	if _, ok := err.(answeredTask); ok {
-		return stages.Result{}, toolFault("the result of the task is a task again")
+	if _, ok := err.(results.Started); ok {
+		return stages.Result{}, results.Fault("the result of the task is a task again")
 	}
 	return res, err
 }
 
 // first calls the tool. If that answers with a task, the task is kept before anything else.
-func (w *waiting) first(ctx context.Context, q query, t *tool) (stages.Result, error) {
+func (w *waiting) first(ctx context.Context, q query, t *toollist.Tool) (stages.Result, error) {
 	raw, err := w.sc.ask(ctx, q)
 	if err != nil {
 		return stages.Result{}, err
 	}
 	res, err := w.result(ctx, raw, t)
-	if started, ok := err.(answeredTask); ok {
-		w.task = started.task
-		w.call.Task.Handle = w.task.handle(w.sc.server.Identity, w.sc.declares())
+	if started, ok := err.(results.Started); ok {
+		w.task = started.Task
+		w.call.Task.Handle = w.task.Handle(w.sc.server.Identity, w.sc.declares())
 		if w.call.Task.Keep != nil {
 			w.call.Task.Keep(w.call.Task.Handle)
 		}
@@ -99,23 +101,22 @@ func (w *waiting) first(ctx context.Context, q query, t *tool) (stages.Result, e
 }
 
 // result returns the result as the caller wants it.
-func (w *waiting) result(ctx context.Context, raw json.RawMessage, t *tool) (stages.Result, error) {
+func (w *waiting) result(ctx context.Context, raw json.RawMessage, t *toollist.Tool) (stages.Result, error) {
 	if w.call.Whole {
-		return w.sc.whole(raw, t, w.lease)
+		if err := w.sc.tooLarge(t, int64(len(raw))); err != nil {
+			return stages.Result{}, err
+		}
+		return results.Whole(raw, toolLabel(w.sc.server.Name, t.Name), w.lease, w.sc.hide)
 	}
 	return w.sc.result(ctx, raw, t, w.lease)
 }
 
 // query calls the tool.
-func (w *waiting) query(t *tool) query {
-	q := t.query(w.call, w.lease)
-	send := q.send
-	q.clock = w.clock
-	q.send = func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
+func (w *waiting) query(t *toollist.Tool) query {
+	return query{Call: w.call, noun: nounTool, clock: w.clock, send: func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
 		w.use(s)
-		return send(ctx, s, c, a)
-	}
-	return q
+		return s.call(ctx, c, a, t, w.lease)
+	}}
 }
 
 // limit is the longest time from the call to the result.
@@ -146,7 +147,7 @@ func (w *waiting) wait(ctx, limited context.Context) (json.RawMessage, error) {
 	default:
 		lasting = lasting && asError(err).Code != stages.ToolError // the server does not keep to the protocol
 	}
-	ended := w.task.over() || errors.Is(err, stages.ErrNoTask)
+	ended := w.task.Over() || errors.Is(err, stages.ErrNoTask)
 	if !ended && (!lasting || !w.call.Task.Lasts()) {
 		w.cancel()
 	}
@@ -188,9 +189,9 @@ func (w *waiting) outcome(ctx context.Context) (json.RawMessage, error) {
 	w.progress("")
 	steps := taskSteps()
 	for {
-		step := steps[w.task.status]
+		step := steps[w.task.Status]
 		if step == nil {
-			return nil, toolFault("%s has a status that is not known: %s", w.label(), texts.Quote(texts.Cut(w.task.status, 40)))
+			return nil, results.Fault("%s has a status that is not known: %s", w.label(), texts.Quote(texts.Cut(w.task.Status, 40)))
 		}
 		if raw, err := step(w, ctx); raw != nil || err != nil {
 			return raw, err
@@ -204,7 +205,7 @@ func (w *waiting) outcome(ctx context.Context) (json.RawMessage, error) {
 // look asks for a task at once: an earlier call has waited for it.
 func (w *waiting) look(context.Context) (json.RawMessage, error) {
 	if w.polls > 0 {
-		return nil, toolFault("%s has no status", w.label())
+		return nil, results.Fault("%s has no status", w.label())
 	}
 	return nil, nil
 }
@@ -212,53 +213,53 @@ func (w *waiting) look(context.Context) (json.RawMessage, error) {
 // sleep waits for the time of the next request. Meanwhile nothing of the last answer is held: it may be large.
 func (w *waiting) sleep(ctx context.Context) (json.RawMessage, error) {
 	w.polled.Close()
-	w.task.result, w.task.failure, w.task.requests = nil, nil, nil
+	w.task.Result, w.task.Failure, w.task.Requests = nil, nil, nil
 	empty(w.lease)
-	return nil, pauseFor(ctx, w.task.pause(w.polls))
+	return nil, pauseFor(ctx, w.task.Pause(w.polls))
 }
 
 // completed returns the result.
 func (w *waiting) completed(ctx context.Context) (json.RawMessage, error) {
-	if !w.task.inline {
+	if !w.task.Inline {
 		return w.fetch(ctx, requestLimit)
 	}
-	if isNull(w.task.result) {
-		return nil, toolFault("%s has completed without a result", w.label())
+	if rpc.IsNull(w.task.Result) {
+		return nil, results.Fault("%s has completed without a result", w.label())
 	}
 	w.lease.Adopt(w.polled)
-	return w.task.result, nil
+	return w.task.Result, nil
 }
 
 // failed returns the result of a task that has failed, or an error that says why. That the tool has not run, as some errors
 // say of a call, is not believed here: it has begun.
 func (w *waiting) failed(ctx context.Context) (json.RawMessage, error) {
-	words := w.task.words
-	if w.task.inline {
+	words := w.task.Words
+	if w.task.Inline {
 		var wire jsonrpc.Error
-		if json.Unmarshal(w.task.failure, &wire) == nil {
+		if json.Unmarshal(w.task.Failure, &wire) == nil {
 			words = cmp.Or(wire.Message, words)
 		}
-		return nil, toolError(w.hide(words))
+		return nil, results.ToolError(w.hide(words))
 	}
 	raw, err := w.fetch(ctx, requestLimit)
 	if wire := wireError(err); wire != nil {
-		return nil, toolError(w.hide(cmp.Or(words, wire.Message)))
+		return nil, results.ToolError(w.hide(cmp.Or(words, wire.Message)))
 	}
 	return raw, err
 }
 
 func (w *waiting) cancelled(context.Context) (json.RawMessage, error) {
-	if w.task.words == "" {
+	if w.task.Words == "" {
 		return nil, w.gone("%s was cancelled", w.label())
 	}
-	return nil, w.gone("%s was cancelled: %s", w.label(), texts.Quote(w.hide(w.task.words)))
+	return nil, w.gone("%s was cancelled: %s", w.label(), texts.Quote(w.hide(w.task.Words)))
 }
 
 // fetch asks for the result of a task of the older form. The answer comes when the task has ended.
 func (w *waiting) fetch(ctx context.Context, limit time.Duration) (json.RawMessage, error) {
 	raw, err := w.request(ctx, "tasks/result", limit, w.lease)
-	if err == nil && isNull(raw) {
-		return nil, toolFault("%s has completed without a result", w.label())
+	if err == nil && rpc.IsNull(raw) {
+		return nil, results.Fault("%s has completed without a result", w.label())
 	}
 	return raw, err
 }
@@ -272,15 +273,15 @@ func (w *waiting) poll(ctx context.Context) error {
 	if err != nil {
 		return w.pollError(err)
 	}
-	t, err := readTask(raw)
+	t, err := results.ReadTask(raw)
 	switch {
 	case err != nil:
-		return toolFault("the server says something about %s that is not valid: %w", w.label(), err)
-	case t.id != "" && t.id != w.task.id:
-		return toolFault("the server was asked for %s, and has answered with another one", w.label())
+		return results.Fault("the server says something about %s that is not valid: %w", w.label(), err)
+	case t.ID != "" && t.ID != w.task.ID:
+		return results.Fault("the server was asked for %s, and has answered with another one", w.label())
 	}
-	before := w.task.words
-	t.id, t.inline, w.task = w.task.id, w.task.inline, t
+	before := w.task.Words
+	t.ID, t.Inline, w.task = w.task.ID, w.task.Inline, t
 	w.progress(before)
 	return nil
 }
@@ -296,15 +297,15 @@ func (w *waiting) pollError(err error) error {
 	case jsonrpc.CodeInvalidParams:
 		return w.gone("the server does not know %s any more: %s", w.label(), words)
 	case jsonrpc.CodeMethodNotFound:
-		return toolFault("%s cannot be waited for, because the server does not serve requests for it: %s", w.label(), words)
+		return results.Fault("%s cannot be waited for, because the server does not serve requests for it: %s", w.label(), words)
 	}
 	return err
 }
 
 // progress reports what the server says of the task, if that is new.
 func (w *waiting) progress(before string) {
-	if w.call.Progress != nil && w.task.words != before && w.task.words != "" {
-		w.call.Progress(stages.ToolProgress{Message: w.hide(w.task.words)})
+	if w.call.Progress != nil && w.task.Words != before && w.task.Words != "" {
+		w.call.Progress(stages.ToolProgress{Message: w.hide(w.task.Words)})
 	}
 }
 
@@ -331,8 +332,7 @@ func (w *waiting) request(ctx context.Context, method string, limit time.Duratio
 		if bad == maxBadPolls || !passes(e) && !troubled || len(signedOut(e)) > 0 {
 			return nil, e
 		}
-		wait := max(w.task.interval, min(firstBackoff<<bad, slowPoll), min(max(e.Backoff, e.RetryAfter), mostPoll))
-		if err := pauseFor(ctx, wait); err != nil {
+		if err := pauseFor(ctx, w.task.Again(bad, max(e.Backoff, e.RetryAfter))); err != nil {
 			return nil, err
 		}
 	}
@@ -346,7 +346,7 @@ func (w *waiting) about(method string, limit time.Duration, lease *memory.Lease,
 	}
 	return query{Call: c, noun: "task of tool", aboutTask: true, exclusive: w.exclusive, clock: w.clock, send: func(ctx context.Context, s *session, c stages.Call, _ *asking) (json.RawMessage, *rpc.Failure) {
 		w.use(s)
-		return s.askTask(ctx, w.held, w.task.id, method, c.Trace, lease, members...)
+		return s.askTask(ctx, w.held, w.task.ID, method, c.Trace, lease, members...)
 	}}
 }
 
@@ -366,7 +366,7 @@ func (s *session) askTask(ctx context.Context, held *rpc.Request, id, method str
 
 // cancel tells the server that nobody waits for the task any more, in the background. The session is held until it has heard.
 func (w *waiting) cancel() {
-	s, id, trace := w.on, w.task.id, w.call.Trace
+	s, id, trace := w.on, w.task.ID, w.call.Trace
 	if s == nil || s.dead() {
 		return
 	}
@@ -393,11 +393,6 @@ func passes(err error) bool {
 func wireError(err error) *jsonrpc.Error {
 	wire, _ := errors.AsType[*jsonrpc.Error](err)
 	return wire
-}
-
-// toolFault is the error of a server that answers as no server should.
-func toolFault(format string, args ...any) *stages.Error {
-	return stages.Errorf(stages.ToolError, "report it to the makers of the server", format, args...)
 }
 
 // gone is the error of a task that has ended without a result.

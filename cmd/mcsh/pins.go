@@ -21,6 +21,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/exactjson"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/pins"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
@@ -56,16 +57,16 @@ func (p *program) lookAtState(s settings) (*state.Dir, error) {
 }
 
 // logTools returns a function that logs tools that are new or have changed.
-func logTools(log *zap.Logger) func(upstream.ToolsChange) {
-	return func(c upstream.ToolsChange) {
+func logTools(log *zap.Logger) func(pins.Change) {
+	return func(c pins.Change) {
 		fields := []zap.Field{zap.String("server", c.Server), zap.Strings("changed", c.Changed), zap.Strings("new", c.New), zap.Int("more", c.More)}
 		switch {
 		case c.Err != nil:
 			log.Warn("the hashes of the tools of a server cannot be kept", zap.String("server", c.Server), zap.Bool("held_back", c.Held), zap.Error(c.Err))
 		case c.Held:
-			log.Warn("tools are held back: "+upstream.AcceptCommand(c.Server, "")+" shows and accepts them", fields...)
+			log.Warn("tools are held back: "+pins.AcceptCommand(c.Server, "")+" shows and accepts them", fields...)
 		default:
-			log.Warn("tools have changed: "+upstream.AcceptCommand(c.Server, "")+" shows and accepts that", fields...)
+			log.Warn("tools have changed: "+pins.AcceptCommand(c.Server, "")+" shows and accepts that", fields...)
 		}
 	}
 }
@@ -110,7 +111,7 @@ started or asked.`,
 // acceptTools shows and accepts the tools of servers.
 func (p *program) acceptTools(ctx context.Context, pool *upstream.Pool, names []string, yes bool) error {
 	var servers []string // in their order, once each
-	waiting := map[string][]upstream.Pending{}
+	waiting := map[string][]pins.Pending{}
 	n := 0
 	for _, name := range names {
 		server, tool, _ := strings.Cut(name, "/")
@@ -118,8 +119,8 @@ func (p *program) acceptTools(ctx context.Context, pool *upstream.Pool, names []
 		if err != nil {
 			return err
 		}
-		list = slices.DeleteFunc(list, func(t upstream.Pending) bool {
-			return tool != "" && t.Tool != tool || slices.ContainsFunc(waiting[server], func(other upstream.Pending) bool { return other.Tool == t.Tool })
+		list = slices.DeleteFunc(list, func(t pins.Pending) bool {
+			return tool != "" && t.Tool != tool || slices.ContainsFunc(waiting[server], func(other pins.Pending) bool { return other.Tool == t.Tool })
 		})
 		if !slices.Contains(servers, server) {
 			servers = append(servers, server)
@@ -149,7 +150,7 @@ func (p *program) acceptTools(ctx context.Context, pool *upstream.Pool, names []
 			return &failure{exitFailed, fmt.Errorf("accepting tools of %s: %w", server, err), "check the state directory"}
 		}
 		if len(missed) > 0 {
-			return &failure{exitFailed, fmt.Errorf("%s of %s have changed again since, and were not accepted", texts.Count(len(missed), "tool"), server), "look at them again: " + upstream.AcceptCommand(server, "")}
+			return &failure{exitFailed, fmt.Errorf("%s of %s have changed again since, and were not accepted", texts.Count(len(missed), "tool"), server), "look at them again: " + pins.AcceptCommand(server, "")}
 		}
 	}
 	if !p.json {
@@ -179,7 +180,7 @@ type pendingJSON struct {
 }
 
 // showPending shows the tools of one server. Each has its name; if there are many, only the first show what has changed.
-func (p *program) showPending(tools []upstream.Pending, accepted bool) {
+func (p *program) showPending(tools []pins.Pending, accepted bool) {
 	for i, t := range tools {
 		text := fmt.Sprintf("%s: %s\n", gateway.Plain(t.Server+"/"+t.Tool, false), map[bool]string{true: "new", false: "changed"}[t.New])
 		if i < maxShownTools {
@@ -190,7 +191,7 @@ func (p *program) showPending(tools []upstream.Pending, accepted bool) {
 }
 
 // pendingText shows the difference between the two definitions of a tool, as foreign text.
-func pendingText(t upstream.Pending) string {
+func pendingText(t pins.Pending) string {
 	if t.Is == nil || t.Was == nil && !t.New {
 		return "  (its definition is too long to be kept: mcsh tools show shows the one that is accepted, or without --pin the new one)\n"
 	}

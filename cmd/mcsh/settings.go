@@ -21,6 +21,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/config"
+	"github.com/mcsh-dev/mcsh/upstream/pins"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
@@ -50,7 +51,7 @@ type settings struct {
 	files []*config.File // of the configuration, once addCommands has read them
 
 	// tools reports tools that are new or have changed; nil: nobody wants to know.
-	tools func(upstream.ToolsChange)
+	tools func(pins.Change)
 
 	// changed reports changes of the sources, which only long-running commands follow; nil: none.
 	changed func(upstream.Change)

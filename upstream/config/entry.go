@@ -20,6 +20,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
 )
 
 // A spec is everything that an entry says about its server, with variables replaced. Two specs that are equal as JSON
@@ -33,7 +34,7 @@ type spec struct {
 	Options     map[string]json.RawMessage // a builtin's own
 	Timeout     time.Duration
 	Concurrency int
-	Rate        upstream.Rate
+	Rate        pace.Rate
 
 	StartTimeout time.Duration
 	Protocol     upstream.Protocol

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
 )
 
 // maxShown is how many bytes of a value a message shows.
@@ -305,7 +306,7 @@ func (e *entry) readConcurrency(value json.RawMessage) error {
 func (e *entry) readRate(value json.RawMessage) error {
 	text, err := decode[string](value, `a string such as "10/s", "600/m" or "1000/h"`)
 	if err == nil {
-		e.Rate, err = upstream.ParseRate(text)
+		e.Rate, err = pace.ParseRate(text)
 	}
 	return err
 }

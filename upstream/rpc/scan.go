@@ -50,6 +50,9 @@ func Name(written []byte) string {
 	return Text(slices.Concat([]byte{'"'}, written, []byte{'"'}))
 }
 
+// IsNull reports whether a value is absent or null.
+func IsNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
 // Elements finds the elements of a JSON array in one pass, like Members.
 func Elements(b []byte, found func(value []byte)) bool {
 	return walk(b, '[', ']', func(_, value []byte) { found(value) })
