@@ -84,8 +84,8 @@ func readAll(t testing.TB, agent *mcp.ClientSession, uri string) (all []byte, pa
 	return all, pages, blobs
 }
 
-// TestLongOutput: a result of 2 MB, of 50 MB at night, answers within the budget, and pages back byte for byte; a further pipeline begins
-// from it without another call.
+// TestLongOutput: a result of 2 MB, of 50 MB at night, answers within the budget, and pages back byte for byte; a further
+// pipeline begins from it without another call.
 func TestLongOutput(t *testing.T) {
 	w := newKeptWorld(t, runs.Options{})
 	lines, page := parttest.Times(40_000, 1_000_000), parttest.Times(399_999, 3_999_999)
