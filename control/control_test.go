@@ -156,6 +156,7 @@ func TestAnswers(t *testing.T) {
 
 // TestSilent: a client does not wait without end for a gateway that does not answer, and the others are found beside it.
 func TestSilent(t *testing.T) {
+	t.Parallel() // it waits
 	state := t.TempDir()
 	s, err := control.Listen(state, "silent") // and nobody serves
 	if err != nil {
@@ -246,6 +247,7 @@ func (g *waitingGateway) Reload(ctx context.Context) (control.Change, error) {
 
 // TestEnds: a gateway that ends during a question has ended; one that lives without its socket has not.
 func TestEnds(t *testing.T) {
+	t.Parallel() // it waits
 	state, source := t.TempDir(), &waitingGateway{entered: make(chan struct{})}
 	s, err := control.Listen(state, "a")
 	if err != nil {
@@ -360,6 +362,7 @@ func TestRefused(t *testing.T) {
 
 // TestBounds: requests that are too large, too many or unknown are refused, and the others are answered after them.
 func TestBounds(t *testing.T) {
+	t.Parallel() // it waits
 	state := t.TempDir()
 	listen(t, state, "a")
 	dial := func() net.Conn {

@@ -18,6 +18,7 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/gateway/stdio"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -264,6 +265,9 @@ func TestAsks(t *testing.T) {
 					if part := clientRefuses[name]; part != "" && strings.Contains(era, part) {
 						t.Skip("the client of this test refuses by itself; TestAnswers sends the messages")
 					}
+					if strings.HasPrefix(test.want, "refused") && !strings.HasSuffix(era, "in memory") && !parttest.Night() {
+						return // a question that the gateway refuses goes no way
+					}
 					g := curiousGateway(t, gateway.Options{})
 					p := &person{answer: test.answer}
 					got := ran(t, connect(t, g, p.client()), asks(test.args))
@@ -313,6 +317,9 @@ func TestAsksModels(t *testing.T) {
 	}
 	for era, connect := range ways {
 		for name, test := range tests {
+			if strings.HasPrefix(test.want, "refused") && !strings.HasSuffix(era, "in memory") && !parttest.Night() {
+				continue
+			}
 			t.Run(era+" "+name, func(t *testing.T) {
 				s := connect(t, curiousGateway(t, gateway.Options{Sampling: true}), (&person{}).client())
 				got := ran(t, s, asks(`{"method":"sampling/createMessage","params":{`+test.params+`}}`))
@@ -324,10 +331,10 @@ func TestAsksModels(t *testing.T) {
 	}
 }
 
-// TestAsksApart: two callers with eight calls of eight items each see only their own questions, and each item gets its own
+// TestAsksApart: two callers with several calls of several items each see only their own questions, and each item gets its own
 // answer.
 func TestAsksApart(t *testing.T) {
-	const calls, items = 8, 8
+	calls, items := parttest.Times(4, 8), parttest.Times(4, 8)
 	for era, connect := range ways {
 		t.Run(era, func(t *testing.T) {
 			g := curiousGateway(t, gateway.Options{CallerRuns: 2 * calls})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -73,10 +74,10 @@ func hostHTTP(stateless bool) func(t testing.TB) dialing {
 	}
 }
 
-// TestAsksThrough: two callers with eight calls each, of pipelines and of a tool by its own name, see only their own questions,
+// TestAsksThrough: two callers with several calls each, of pipelines and of a tool by its own name, see only their own questions,
 // whatever the eras of the clients and of the server are.
 func TestAsksThrough(t *testing.T) {
-	const calls = 8
+	calls := parttest.Times(4, 8)
 	for name, server := range map[string]func(t testing.TB) upstream.Server{
 		"a program, 2025-11-25": hostOver(upstream.OnlyOlder, hostProgram),
 		"a program, 2026-07-28": hostOver(upstream.NewerFirst, hostProgram),

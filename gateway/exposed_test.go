@@ -21,6 +21,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/pins"
 	"github.com/mcsh-dev/mcsh/upstream/state"
@@ -613,8 +614,8 @@ func TestExposedChange(t *testing.T) {
 
 // TestHostileExposed: a server with very many, very long and broken tools costs clients neither the list nor the other tools.
 func TestHostileExposed(t *testing.T) {
-	evil := mcptest.New()
-	for i := range 9_000 {
+	evil, many := mcptest.New(), parttest.Times(1500, 9000)
+	for i := range many {
 		evil.Add(mcptest.Tool{Name: fmt.Sprintf("t %d%s", i, strings.Repeat("y", 70)), Description: "\x1b]0;x\x07\u202e", Text: "x"})
 	}
 	for name, schema := range map[string]string{
@@ -636,7 +637,7 @@ func TestHostileExposed(t *testing.T) {
 		}
 		seen[tool.Name] = true
 	}
-	if len(tools) != 9_001 || !seen["evil__fine"] {
+	if len(tools) != many+1 || !seen["evil__fine"] {
 		t.Errorf("%d tools are listed", len(tools))
 	}
 	if text := called(t, agent, "evil__fine", nil); text != "fine" {

@@ -26,6 +26,7 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/internal/oidctest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -503,9 +504,13 @@ func TestGroupsHideServers(t *testing.T) {
 	if foreignRun == "" {
 		t.Fatal("the run is not kept")
 	}
-	differ := 0
-	for _, viewer := range []struct{ caller, path string }{{"alice", "/mcp"}, {"alice", "/mcp/dev"}, {"both", "/mcp/dev"}, {"solo", "/mcp"}, {"root", "/mcp/solo"}, {"none", "/mcp"}} {
-		for _, era := range eras {
+	visits, differ := 0, 0
+	for v, viewer := range []struct{ caller, path string }{{"alice", "/mcp"}, {"alice", "/mcp/dev"}, {"both", "/mcp/dev"}, {"solo", "/mcp"}, {"root", "/mcp/solo"}, {"none", "/mcp"}} {
+		for e, era := range eras {
+			if e != v%len(eras) && !parttest.Night() {
+				continue
+			}
+			visits++
 			agent, heard, err := visit(url+viewer.path, callers[viewer.caller], era)(t)
 			if err != nil {
 				t.Fatal(err)
@@ -533,7 +538,7 @@ func TestGroupsHideServers(t *testing.T) {
 			}
 		}
 	}
-	if differ < 12*len(probes)*3/4 {
+	if differ < visits*len(probes)*3/4 {
 		t.Errorf("only %d replies are others for a caller who sees all", differ)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -56,11 +57,11 @@ func TestShapeOnce(t *testing.T) {
 func TestBudgetOfAllText(t *testing.T) {
 	w := newWorld(t, album())
 	long := strings.Repeat("x", 50_000)
-	windows := "" // which all see something else
+	windows, lines := "", parttest.Times(1000, 3000) // the windows all see something else
 	for i := range 20 {
-		windows += fmt.Sprintf(`{"type":"command","command":"head","args":["-n","%d"]},{"type":"preview","chars":9000},`, 2999-i)
+		windows += fmt.Sprintf(`{"type":"command","command":"head","args":["-n","%d"]},{"type":"preview","chars":9000},`, lines-1-i)
 	}
-	rows := `{"type":"command","command":"jq","args":["-n","-c","range(3000) | {id: ., name: \"é\\(.)\", (\"k\\(. % 700)\"): 1}"]},`
+	rows := `{"type":"command","command":"jq","args":["-n","-c","range(` + strconv.Itoa(lines) + `) | {id: ., name: \"é\\(.)\", (\"k\\(. % 700)\"): 1}"]},`
 	for _, tt := range []struct{ name, pipeline, mode, want string }{
 		{"windows", `[` + rows + windows + `{"type":"command","command":"wc","args":["-l"]}]`, "run", "not fit in the reply"},
 		{"windows and output", `[` + rows + windows + `{"type":"command","command":"tail","args":["-n","+1"]}]`, "run", "more than max_output allows"},

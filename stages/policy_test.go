@@ -192,7 +192,7 @@ func TestRunLimitsEndTheRun(t *testing.T) {
 // TestCountsAreExact: whatever happens at the same time, a failure says how many items succeeded and failed: as many as calls
 // with effects did, and no item is counted twice.
 func TestCountsAreExact(t *testing.T) {
-	for range 200 {
+	for range parttest.Times(70, 200) {
 		w := newWorld()
 		var ok, failed atomic.Int64
 		w.add("save", writes, "i", func(_ context.Context, args map[string]any) (string, error) {

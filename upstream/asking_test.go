@@ -189,8 +189,9 @@ func media() []medium {
 		return func(t *testing.T) upstream.Server {
 			web := httptest.NewServer(handler(interviewer()))
 			t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
-			e.URL = web.URL
-			return upstream.Server{Name: "s", Dial: upstream.HTTP(e)}
+			own := e // tests that share it run at the same time
+			own.URL = web.URL
+			return upstream.Server{Name: "s", Dial: upstream.HTTP(own)}
 		}
 	}
 	streamable := func(stateless bool) func(s *mcp.Server) http.Handler {

@@ -317,23 +317,24 @@ func (p *page2) MarshalJSON() ([]byte, error) { return p.json, nil }
 
 // TestSlowServerDelaysNobody: a server that never starts has no effect on the others.
 func TestSlowServerDelaysNobody(t *testing.T) {
-	t.Parallel() // it waits
-	stuck := func(ctx context.Context) (mcp.Transport, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	good := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
-	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "good", Dial: good.Dial}, upstream.Server{Name: "stuck", Dial: stuck})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	l := p.Catalog(ctx)
-	if l[0].Status != upstream.StatusReady || l[1].Status != upstream.StatusStarting || !errors.Is(l[1].Err, context.DeadlineExceeded) {
-		t.Errorf("got %s, %s %v", l[0].Status, l[1].Status, l[1].Err)
-	}
-	wantError(t, l[1].Err, stages.ServerUnavailable, "is still starting", "")
-	if res, err := p.CallTool(t.Context(), stages.Call{Server: "good", Name: "hi"}); err != nil || string(res.Data) != "hi" {
-		t.Errorf("got %q, %v", res.Data, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		stuck := func(ctx context.Context) (mcp.Transport, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		good := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
+		p := staticPool(t, upstream.Options{}, upstream.Server{Name: "good", Dial: good.Dial}, upstream.Server{Name: "stuck", Dial: stuck})
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		l := p.Catalog(ctx)
+		if l[0].Status != upstream.StatusReady || l[1].Status != upstream.StatusStarting || !errors.Is(l[1].Err, context.DeadlineExceeded) {
+			t.Errorf("got %s, %s %v", l[0].Status, l[1].Status, l[1].Err)
+		}
+		wantError(t, l[1].Err, stages.ServerUnavailable, "is still starting", "")
+		if res, err := p.CallTool(t.Context(), stages.Call{Server: "good", Name: "hi"}); err != nil || string(res.Data) != "hi" {
+			t.Errorf("got %q, %v", res.Data, err)
+		}
+	})
 }
 
 // TestOneStart: many callers at once start a server once, and a server that fails is not started again at once.
@@ -430,7 +431,7 @@ func TestTooLargeForStdio(t *testing.T) {
 // TestResultLimit: a result may be as large as the limit says, however many bytes its message has: there it is text with
 // escapes, and structured content. One that is larger is refused with the limit and its size.
 func TestResultLimit(t *testing.T) {
-	size := parttest.Times(1<<16, 1<<20)
+	size := parttest.Times(1<<15, 1<<20)
 	limit := int64(30 * size)
 	big := `{"list":[` + strings.Repeat(`"",`, 26*size/3) + `""]}`
 	text, err := json.Marshal(big)

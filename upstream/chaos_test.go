@@ -132,7 +132,7 @@ func TestChaos(t *testing.T) {
 	p := mcptest.NewPool(t, upstream.Options{
 		ResultMax: 64 << 10,
 		Sources:   []upstream.Source{servers}, StartTimeout: 3 * time.Minute, ProbeTimeout: 20 * time.Second, // all start at once
-		ListTimeout: time.Minute, CallTimeout: time.Minute,
+		ListTimeout: 20 * time.Second, CallTimeout: time.Minute,
 	})
 	var ill sync.WaitGroup
 	done := make(chan struct{})

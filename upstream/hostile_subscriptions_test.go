@@ -120,6 +120,7 @@ func TestForeignUpdates(t *testing.T) {
 
 // TestStreamsThatEnd: a stream that ends is opened again, and everybody gets an update then.
 func TestStreamsThatEnd(t *testing.T) {
+	t.Parallel() // it waits
 	for name, newer := range map[string]bool{"newer": true, "older": false} {
 		t.Run(name, func(t *testing.T) {
 			cut := make(chan struct{})

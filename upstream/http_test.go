@@ -123,6 +123,7 @@ func TestHeadersStayHome(t *testing.T) {
 // reached the tool is not. A ping shows what 400 and 404 mean, since tools answer so, too. 404 always begins a new
 // session, and is never the tool's own error.
 func TestRetryOnce(t *testing.T) {
+	t.Parallel() // it waits
 	const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`
 	const notFound = `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Session not found"},"id":$ID}`
 	words := func(status int, body string) func(http.ResponseWriter, string) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 func TestMain(m *testing.M) {
@@ -14,6 +15,7 @@ func TestMain(m *testing.M) {
 	maps.Copy(children, askingChildren)
 	children["live"] = func() { mcptest.NewLive("doc://1", "doc://2").ServeStdio() }
 	children["conformance"] = conformanceClient
+	parttest.Overlap()
 	mcptest.Main(m, children)
 }
 

@@ -141,6 +141,7 @@ func TestRetryAfterAndSlots(t *testing.T) {
 
 // TestRetryAfterOfTask: a server that answers a request about a task with Retry-After is not called meanwhile.
 func TestRetryAfterOfTask(t *testing.T) {
+	t.Parallel() // it waits
 	s, asked := &mcptest.Tasks{Working: 1}, make(chan struct{}, 1)
 	server := s.Serve(t)
 	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -109,6 +109,7 @@ func TestChildEnvironment(t *testing.T) {
 }
 
 func TestDeafChild(t *testing.T) {
+	t.Parallel() // it waits
 	p := childPool(t, "deaf", upstream.Options{})
 	if _, err := p.Tool(t.Context(), "s", "one"); err != nil {
 		t.Fatal(err)

@@ -117,6 +117,7 @@ func TestSubscribe(t *testing.T) {
 // TestSubscriptionsOutlastTheSession: after the end of a program, a new one starts with the same subscriptions, and everybody
 // gets an update, since one may have been missed. An unused program with a subscription is not ended.
 func TestSubscriptionsOutlastTheSession(t *testing.T) {
+	t.Parallel() // it waits
 	for name, protocol := range map[string]upstream.Protocol{"newer": upstream.AnyProtocol, "older": upstream.OnlyOlder} {
 		t.Run(name, func(t *testing.T) {
 			p := mcptest.NewPool(t, upstream.Options{IdleStop: time.Second, Sources: []upstream.Source{upstream.Static{

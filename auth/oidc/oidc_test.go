@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +23,14 @@ import (
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/auth/oidc"
 	"github.com/mcsh-dev/mcsh/internal/oidctest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
+
+// TestMain lets all tests that wait do so at the same time.
+func TestMain(m *testing.M) {
+	parttest.Overlap()
+	os.Exit(m.Run())
+}
 
 const audience = "https://mcp.example.com/mcp"
 

@@ -65,7 +65,7 @@ func (h hostile) seconds() int {
 var item = with(object{"type": "tool", "server": "odd", "name": "get_item"}, "for_each", true)
 
 func hostilePlans() []hostile {
-	huge := strings.Repeat("x", parttest.Times(1<<20, 4<<20))
+	huge := strings.Repeat("x", parttest.Times(1<<19, 4<<20))
 	in := func(program string) []object { return []object{command("jq", "-n", program)} }
 	quick := func(s object) object { return with(s, "timeout", 1) }
 	return []hostile{

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // patience is how long a test waits for what happens soon, also on a slow machine that does much else.
@@ -22,6 +23,7 @@ const mcshVariable = "MCSH_E2E_BINARY"
 // TestMain builds the binaries once. A process that a test starts as an upstream is this binary too.
 func TestMain(m *testing.M) {
 	mcptest.RunChild(children)
+	parttest.Overlap()
 	os.Exit(withBinaries(m.Run))
 }
 

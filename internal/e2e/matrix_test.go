@@ -247,7 +247,7 @@ func (row realServer) call(t *testing.T, g *gateway) {
 }
 
 // allAnswered is the reply of a run whose calls have all been answered, with the note of a tool that may change things.
-var allAnswered = regexp.MustCompile(`^(\w+!: 500 calls, 500 ok; run r_[a-z2-7]{26} \(q_[a-z2-7]{12} in logs\)\n)?500\n$`)
+var allAnswered = regexp.MustCompile(`^([\w ]+!: 500 calls, 500 ok; run r_[a-z2-7]{26} \(q_[a-z2-7]{12} in logs\)\n)?500\n$`)
 
 // killed kills the server while it answers calls: the run either had its answers or says what is wrong, and the
 // server is started again for the next.

@@ -1,5 +1,5 @@
 // Package parttest says what becomes of a test that needs a third-party part, such as a program or a container engine,
-// which this machine does not have, and how often a test repeats what it does by day and at night.
+// which this machine does not have, how often a test repeats what it does by day and at night, and how many tests run at once.
 package parttest
 
 import (

@@ -100,11 +100,19 @@ func attacks(t *testing.T, c *canary) []attack {
 	return all
 }
 
-// attackTime and rawTime bound one attack: many take all of it.
+// attackTime and rawTime bound one attack.
 var (
 	attackTime = time.Duration(parttest.Times(400, 1000)) * time.Millisecond
 	rawTime    = time.Duration(parttest.Times(600, 1500)) * time.Millisecond
 )
+
+// time is what an attack gets of one of them: all, but those that take all of it get half by day.
+func (o outcome) time(all time.Duration) time.Duration {
+	if o == bounded && !parttest.Night() {
+		return all / 2
+	}
+	return all
+}
 
 // attackOutput is where an attack is stopped; rawDisk is its limit on disk.
 const (
@@ -137,7 +145,7 @@ func testAttacks(t *testing.T, open func() sandbox.Driver) {
 		if a.big() && testing.Short() {
 			continue
 		}
-		cmd := stages.Command{Name: a.Command, Args: a.Args, Timeout: attackTime}
+		cmd := stages.Command{Name: a.Command, Args: a.Args, Timeout: a.Guard.time(attackTime)}
 		if _, err := check(t, p, cmd); err != nil {
 			e := asError(t, err)
 			if e.Hint == "" && a.Guard == refused && !strings.Contains(e.Msg, "syntax error") {
@@ -258,7 +266,6 @@ type onlyReader struct{ io.Reader }
 func testAttacksOnJail(t *testing.T, open func() sandbox.Driver) {
 	c := newCanary(t)
 	r := newRaw(t, open)
-	attacker := raw{r.client, rawTime}
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for _, a := range attacks(t, c) {
@@ -268,6 +275,7 @@ func testAttacksOnJail(t *testing.T, open func() sandbox.Driver) {
 		if strings.ContainsRune(strings.Join(a.Args, ""), 0) || a.big() && testing.Short() {
 			continue
 		}
+		attacker := raw{r.client, a.Jail.time(rawTime)}
 		group.Go(func() error {
 			said, cut, failure, err := attacker.run(t.Context(), a.Command, a.Args, a.input())
 			if err != nil {

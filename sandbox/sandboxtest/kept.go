@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -65,18 +66,21 @@ func resultOf(t *testing.T, s stages.Session, item string, chain ...stages.Comma
 	return r
 }
 
-// testKept compares, item by item, one process for all of them with one process for each.
-func testKept(t *testing.T, open func() sandbox.Driver) {
-	items := []string{
-		`{"a":1,"b":[1,2,3]}`, ``, "{\"a\":2}\n{\"a\":3}\n", `{"a":`, `[[1],[2],["x"]]`, `{"a":"text"}`, "null", "1 2 3 4", `"é\u0000"`,
-		`{"a":{"b":12345678901234567890.5}}`, "not json", strings.Repeat(`{"a":3} `, 50), `[` + strings.Repeat(`{"a":[1,2]},`, 20_000) + `1]`, `{"a":1}`,
-	}
-	tr := command("tr", "a-z", "A-Z")
-	s := newSession(t, open)
-	keep(t, s, 1, "users", `{"id":1} {"id":2}`)
-	keep(t, s, 2, "bad", `{"id":`)
-	for _, chain := range [][]stages.Command{
+// testKeptFew and testKept compare, item by item, one process for all of them with one process for each: for some commands of
+// each sort, and for the others.
+func testKeptFew(t *testing.T, open func() sandbox.Driver) {
+	compareKept(t, open, [][]stages.Command{
 		{command("jq", "-c", ".")},
+		{command("jq", "-c", ". as $x | debug, (1 | stderr), halt_error")},
+		{command("jq", "--stream", "-c", ".")},
+		{withInputs(1, []string{"users"}, "jq", "-c", "--slurpfile", "u", "@users", "$u, ($u[0].id = 9)")},
+		{command("tr", "a-z", "A-Z"), command("jq", "-c", "."), command("tr", "a-z", "A-Z")},
+		{command("jq", "-R", "length + 1"), command("awk", "END {exit 3}")},
+	})
+}
+
+func testKept(t *testing.T, open func() sandbox.Driver) {
+	compareKept(t, open, [][]stages.Command{
 		{command("jq", ".a")},
 		{command("jq", "-c", ".a.b")},
 		{command("jq", "-c", ".[]?")},
@@ -86,22 +90,29 @@ func testKept(t *testing.T, open func() sandbox.Driver) {
 		{command("jq", "-n", "1")},
 		{command("jq", "-c", "limit(2; repeat(.))")},
 		{command("jq", "-e", ".a?")},
-		{command("jq", "-c", ". as $x | debug, (1 | stderr), halt_error")},
 		{command("jq", `"bye\n" | halt_error(3)`)},
 		{command("jq", "halt")},
 		{command("jq", "-R", "length")},
 		{command("jq", "-Rs", "length")},
 		{command("jq", "-s", "length")},
-		{command("jq", "--stream", "-c", ".")},
 		{command("jq", "-j", "--arg", "x", "y", "--args", "$x, $ARGS.positional[0], (.a? = 5)", "p")},
 		{command("jq", "-c", ".a? |= ., try error(\"x\") catch ., error({a: 1})")},
 		{command("jq", "--version")},
-		{withInputs(1, []string{"users"}, "jq", "-c", "--slurpfile", "u", "@users", "$u, ($u[0].id = 9)")},
 		{withInputs(2, []string{"bad"}, "jq", "-c", "--slurpfile", "u", "@bad", "$u | .")},
-		{tr, command("jq", "-c", "."), tr},
 		{command("jq", "-c", ".a?"), command("jq", "-c", "[.]"), command("head", "-n", "1")},
-		{command("jq", "-R", "length + 1"), command("awk", "END {exit 3}")},
-	} {
+	})
+}
+
+func compareKept(t *testing.T, open func() sandbox.Driver, chains [][]stages.Command) {
+	t.Helper()
+	items := []string{
+		`{"a":1,"b":[1,2,3]}`, ``, "{\"a\":2}\n{\"a\":3}\n", `{"a":`, `[[1],[2],["x"]]`, `{"a":"text"}`, "null", "1 2 3 4", `"é\u0000"`,
+		`{"a":{"b":12345678901234567890.5}}`, "not json", strings.Repeat(`{"a":3} `, 50), `[` + strings.Repeat(`{"a":[1,2]},`, parttest.Times(6_000, 20_000)) + `1]`, `{"a":1}`,
+	}
+	s := newSession(t, open)
+	keep(t, s, 1, "users", `{"id":1} {"id":2}`)
+	keep(t, s, 2, "bad", `{"id":`)
+	for _, chain := range chains {
 		t.Run(strings.ReplaceAll(fmt.Sprint(chain[0].Args), "/", "_"), func(t *testing.T) {
 			var one []stages.Command
 			for _, c := range chain {
@@ -173,7 +184,7 @@ func testKeptFlow(t *testing.T, open func() sandbox.Driver) {
 	s := newSession(t, open)
 	f := prepare(t, s, nil, each(command("jq", "-c", ".")))
 	line := `{"a":"` + strings.Repeat("x", 1000) + "\"}\n"
-	item := strings.Repeat(line, 16<<20/len(line))
+	item := strings.Repeat(line, parttest.Times(6<<20, 16<<20)/len(line))
 	released := make(chan struct{})
 	var others, blocked errgroup.Group
 	blocked.Go(func() error {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -32,7 +33,7 @@ func (f tools) CallTool(ctx context.Context, c stages.Call) (stages.Result, erro
 // testInputPipelines runs whole pipelines: joins of two tools, whichever is slower, and a large second input.
 func testInputPipelines(t *testing.T, open func() sandbox.Driver) {
 	p := newPool(t, open, sandbox.Options{Warm: -1})
-	const size = 200_000_000
+	size := parttest.Times(50_000_000, 200_000_000)
 	join := `{"type":"command","command":"join","args":["-","@b"],"inputs":{"b":[{"type":"tool","server":"x","name":"b"},{"type":"command","command":"sort"}]}}`
 	for _, test := range []struct {
 		name, pipeline, out string

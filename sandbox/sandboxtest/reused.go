@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -88,7 +89,7 @@ func (u turn) check(t *testing.T, s stages.Session, chain ...stages.Command) {
 func testReused(t *testing.T, open func() sandbox.Driver) {
 	p := newPool(t, open, sandbox.Options{Warm: -1, Lasting: true})
 	chance := rand.New(rand.NewPCG(1, 2))
-	for range 4 {
+	for range parttest.Times(2, 4) {
 		all := turns()
 		chance.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
 		for len(all) > 0 {
