@@ -2,13 +2,13 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
@@ -250,10 +250,7 @@ func (b *batch) listen(uris []string) *listen {
 	l := &listen{uris: uris, acked: make(chan []string, 1), over: make(chan struct{})}
 	ctx, cancel := context.WithCancel(f.life)
 	l.cancel = cancel
-	wanted, err := json.Marshal(map[string]any{"resourceSubscriptions": uris})
-	if err != nil {
-		panic("upstream: internal error: " + err.Error()) // text can always be encoded
-	}
+	wanted := []byte(texts.JSON(map[string]any{"resourceSubscriptions": uris}))
 	lease := f.conn.pool.options.Results.Lease()
 	r := &rpc.Request{
 		Method: rpc.Listen, Version: f.s.version, Lease: lease, Params: f.s.params(stages.Trace{}, 0, []byte(`"notifications":`), wanted),

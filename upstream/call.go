@@ -253,13 +253,14 @@ func isAnswer(err error) bool { return answerIn(err) != nil }
 // callFailure turns a failed call into an error for the caller.
 func (sc *serverConn) callFailure(ctx context.Context, s *session, c query, failure *rpc.Failure) error {
 	what := c.label(sc.server.Name)
+	_, full := errors.AsType[*memory.Full](failure)
 	text := hideIn(s.transport, rpc.WithoutRequest(failure.Error()))
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("calling %s: %w", what, ctx.Err())
 	case errors.Is(failure, errCallTimeout):
 		return stages.Errorf(stages.Timeout, "ask the "+c.noun+" for less", "the %s did not answer within %s", c.noun, c.Timeout)
-	case isFull(failure):
+	case full:
 		return results.NoMemory(what, failure.Err)
 	case errors.Is(failure, rpc.ErrTooLarge):
 		return stages.OverLimit("result", results.MoreResult, "%s: %w for results of up to %d bytes", what, cleanError{text, failure.Err}, sc.pool.options.ResultMax)
@@ -281,12 +282,6 @@ func (sc *serverConn) callFailure(ctx context.Context, s *session, c query, fail
 	}
 	e.Msg = fmt.Sprintf("calling %s%s: %s", what, choose(c.Reading, "", ", which may have taken effect"), e.Msg)
 	return begun(e)
-}
-
-// isFull reports whether the process had no memory left for a result.
-func isFull(err error) bool {
-	_, full := errors.AsType[*memory.Full](err)
-	return full
 }
 
 func choose[T any](first bool, a, b T) T {

@@ -64,6 +64,21 @@ func launch[T any](g *goroutines, closed error, work func() (T, error), mu *sync
 	return f
 }
 
+// over waits for the result, and reports false if ctx ends before there is one.
+func (f *flight[T]) over(ctx context.Context) bool {
+	select {
+	case <-f.done:
+		return true
+	case <-ctx.Done():
+	}
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // pauseFor waits. Its error is that of ctx, if that ends first.
 func pauseFor(ctx context.Context, d time.Duration) error {
 	select {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 )
@@ -46,14 +47,10 @@ func (s *session) paramsWith(own map[string]any, trace stages.Trace, token int64
 	}
 	parts := append([][]byte{[]byte("{")}, members...)
 	if len(meta) > 0 {
-		encoded, err := json.Marshal(meta)
-		if err != nil {
-			panic("upstream: internal error: " + err.Error()) // text and numbers can always be encoded
-		}
 		if len(members) > 0 {
 			parts = append(parts, []byte(","))
 		}
-		parts = append(parts, []byte(`"_meta":`), encoded)
+		parts = append(parts, []byte(`"_meta":`+texts.JSON(meta)))
 	}
 	return slices.Concat(append(parts, []byte("}"))...)
 }

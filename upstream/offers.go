@@ -164,13 +164,10 @@ func (o *offers) get(ctx context.Context) (*offerLists, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := o.begin(s)
-	select {
-	case <-f.done:
+	if f := o.begin(s); f.over(ctx) {
 		return f.value, f.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the lists of server %q: %w", o.conn.server.Name, ctx.Err())
 	}
+	return nil, fmt.Errorf("waiting for the lists of server %q: %w", o.conn.server.Name, ctx.Err())
 }
 
 // refresh fetches the lists in the background if they are out of date and there is a session.

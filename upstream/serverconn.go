@@ -148,17 +148,15 @@ func (sc *serverConn) session(ctx context.Context) (*session, error) {
 	if st == nil {
 		return s, err
 	}
-	select {
-	case <-st.done:
+	if st.over(ctx) {
 		return st.value, st.err
-	case <-ctx.Done():
-		sc.mu.Lock()
-		transport := st.transport
-		sc.mu.Unlock()
-		e := stages.Errorf(stages.ServerUnavailable, sc.startHint(), "server %q is still starting (%v so far)%s", sc.server.Name, time.Since(st.begun).Round(time.Second), startOutput(transport))
-		e.Err = ctx.Err()
-		return nil, e
 	}
+	sc.mu.Lock()
+	transport := st.transport
+	sc.mu.Unlock()
+	e := stages.Errorf(stages.ServerUnavailable, sc.startHint(), "server %q is still starting (%v so far)%s", sc.server.Name, time.Since(st.begun).Round(time.Second), startOutput(transport))
+	e.Err = ctx.Err()
+	return nil, e
 }
 
 // startHint is the hint for a server that is still starting.

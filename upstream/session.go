@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
@@ -236,17 +237,13 @@ func (s *session) call(ctx context.Context, c stages.Call, a *asking, t *toollis
 	if s.answers {
 		r.Ask = a.ask
 	}
-	name, err := json.Marshal(t.Original)
-	if err != nil {
-		return nil, &rpc.Failure{Err: err}
-	}
 	if c.Progress != nil {
 		r.Token = s.tokens.Add(1)
 		r.Progress = func(p rpc.Progress) {
 			c.Progress(stages.ToolProgress{Done: p.Done, Total: p.Total, Message: hideIn(s.transport, p.Message)})
 		}
 	}
-	members := [][]byte{[]byte(`"name":`), name, []byte(`,"arguments":`), c.Args}
+	members := [][]byte{[]byte(`"name":` + texts.JSON(t.Original) + `,"arguments":`), c.Args}
 	if t.AsTask && !s.stateless() {
 		members = append(members, []byte(askForTask))
 	}
@@ -262,11 +259,7 @@ func (s *session) call(ctx context.Context, c stages.Call, a *asking, t *toollis
 func (s *session) list(ctx context.Context, method, cursor string) (json.RawMessage, error) {
 	var members [][]byte
 	if cursor != "" {
-		text, err := json.Marshal(cursor)
-		if err != nil {
-			return nil, err
-		}
-		members = [][]byte{[]byte(`"cursor":`), text}
+		members = [][]byte{[]byte(`"cursor":` + texts.JSON(cursor))}
 	}
 	raw, failure := s.request(ctx, &rpc.Request{Method: method, Params: s.params(stages.Trace{}, 0, members...)})
 	if failure != nil {

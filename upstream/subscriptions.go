@@ -133,13 +133,11 @@ func (b *subscriptions) open(ctx context.Context, sub *subscription) error {
 			work, closing = b.begin(sub), false
 		}
 		b.mu.Unlock()
-		select {
-		case <-work.done:
-			if !closing {
-				return work.err
-			}
-		case <-ctx.Done():
+		if !work.over(ctx) {
 			return fmt.Errorf("subscribing to %q of server %q: %w", sub.uri, sub.server, ctx.Err())
+		}
+		if !closing {
+			return work.err
 		}
 	}
 }
@@ -253,42 +251,26 @@ func (b *subscriptions) forget(sub *subscription) {
 
 // lost handles the end of a session, or of what brings these resources; none stands for all.
 func (b *subscriptions) lost(sc *serverConn, s *session, uris []string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	w := b.of[sc.server.Name]
-	if w == nil {
-		return
-	}
-	if uris == nil {
-		uris = slices.Collect(maps.Keys(w.uris))
-	}
-	for _, uri := range uris {
-		if sub := w.uris[uri]; sub != nil && sub.on == s {
-			b.renew(sub)
-		}
-	}
+	b.renewThose(sc.server.Name, func(sub *subscription) bool { return sub.on == s && (uris == nil || slices.Contains(uris, sub.uri)) })
 }
 
-// replaced handles the end of a server: another may have taken its place. It may be called with the pool locked.
+// replaced handles the end of a server: another may have taken its place.
 func (b *subscriptions) replaced(old *serverConn) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if w := b.of[old.server.Name]; w != nil {
-		for _, sub := range w.uris {
-			if sub.conn == old || sub.on == nil {
-				b.renew(sub)
-			}
-		}
-	}
+	b.renewThose(old.server.Name, func(sub *subscription) bool { return sub.conn == old || sub.on == nil })
 }
 
-// retry renews the subscriptions that the server did not want: something has changed. It may be called with the pool locked.
+// retry renews the subscriptions that the server did not want: something has changed.
 func (b *subscriptions) retry(server string) {
+	b.renewThose(server, func(sub *subscription) bool { return sub.on == nil && sub.refused })
+}
+
+// renewThose opens subscriptions of a server again, soon. It may be called with the pool locked.
+func (b *subscriptions) renewThose(server string, which func(*subscription) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if w := b.of[server]; w != nil {
 		for _, sub := range w.uris {
-			if sub.on == nil && sub.refused {
+			if which(sub) {
 				b.renew(sub)
 			}
 		}

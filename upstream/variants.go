@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
-	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // Asking says whether a server asks its callers something in the middle of calls.
@@ -64,15 +63,7 @@ func (sc *serverConn) another(d questions.Declared) *serverConn {
 	v := newConn(sc.origin, sc.pool, sc.life)
 	v.shared, v.declared, v.era = sc.shared, d, sc.era
 	v.slots, v.pace, v.pins, v.replaced, v.offers, v.shapes = sc.slots, sc.pace, sc.pins, sc.replaced, sc.offers, sc.shapes
-	v.tools.saved = func() *toollist.List {
-		sc.tools.mu.Lock()
-		list := sc.tools.list
-		sc.tools.mu.Unlock()
-		if list == nil {
-			list = sc.tools.saved()
-		}
-		return list
-	}
+	v.tools.saved = sc.tools.latest
 	return v
 }
 

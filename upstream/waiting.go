@@ -353,13 +353,9 @@ func (w *waiting) about(method string, limit time.Duration, lease *memory.Lease,
 // askTask makes a request about a task, for which held stands, if it is not nil. members are added to its parameters.
 func (s *session) askTask(ctx context.Context, held *rpc.Request, id, method string, trace stages.Trace, lease *memory.Lease, members ...[]byte) (json.RawMessage, *rpc.Failure) {
 	empty(lease) // of an answer that came in part
-	quoted, err := json.Marshal(id)
-	if err != nil {
-		return nil, &rpc.Failure{Err: err}
-	}
 	r := &rpc.Request{
 		Method: method, Name: id, Lease: lease, Headers: withTrace(nil, trace), About: held,
-		Params: s.params(trace, 0, append([][]byte{[]byte(`"taskId":`), quoted}, members...)...),
+		Params: s.params(trace, 0, append([][]byte{[]byte(`"taskId":` + texts.JSON(id))}, members...)...),
 	}
 	return s.request(ctx, r)
 }
