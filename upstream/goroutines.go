@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"sync"
-	"time"
 )
 
 // goroutines are those of a pool. After close, none is started.
@@ -76,15 +75,5 @@ func (f *flight[T]) over(ctx context.Context) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// pauseFor waits. Its error is that of ctx, if that ends first.
-func pauseFor(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -123,8 +123,8 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 		l.Status = StatusDegraded
 	}
 	if now.session != nil {
-		stderr, note := outputOf(now.session.transport)
-		l.Stderr, l.Note, l.Protocol = sc.hide(stderr), sc.hide(note), now.session.version
+		stderr, note := outputOf(now.session.Transport)
+		l.Stderr, l.Note, l.Protocol = sc.hide(stderr), sc.hide(note), now.session.Version
 	}
 	if list == nil {
 		return l

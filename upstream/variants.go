@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 )
 
 // Asking says whether a server asks its callers something in the middle of calls.
@@ -75,7 +76,7 @@ func (sc *serverConn) variants() []*serverConn {
 }
 
 // running is a session of the first connection, which sc is, or else of another one; nil: none runs.
-func (sc *serverConn) running() *session {
+func (sc *serverConn) running() *sessions.Session {
 	for _, c := range append([]*serverConn{sc}, sc.variants()...) {
 		if now := c.state(); now.alive() && !now.resting {
 			return now.session
@@ -103,18 +104,18 @@ func (sc *serverConn) oneByOne() bool {
 }
 
 // noteHow notes how the server of a session asks: in its results, on the stream of each call, or anywhere.
-func (sc *serverConn) noteHow(s *session) {
-	_, streams := s.transport.(*remote.Transport)
+func (sc *serverConn) noteHow(s *sessions.Session) {
+	_, streams := s.Transport.(*remote.Transport)
 	sc.streams.Store(streams)
-	sc.inResults.Store(s.stateless())
+	sc.inResults.Store(s.Stateless())
 }
 
 // noteUnnamed is called when the server has asked and it is not certain in the middle of which call. The next call gets another
 // session the first time, because calls are not made one by one on this one, and whenever a call that has left makes everything
 // on it uncertain.
-func (sc *serverConn) noteUnnamed(on rawTransport, left bool) {
+func (sc *serverConn) noteUnnamed(on sessions.Transport, left bool) {
 	first := !sc.shared.unnamed.Swap(true)
-	if s := sc.state().session; (first || left) && s != nil && s.transport == on && !s.stateless() {
+	if s := sc.state().session; (first || left) && s != nil && s.Transport == on && !s.Stateless() {
 		sc.discard(s)
 	}
 }

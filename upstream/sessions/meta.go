@@ -1,4 +1,4 @@
-package upstream
+package sessions
 
 import (
 	"encoding/json"
@@ -15,26 +15,26 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 )
 
-// requestMeta is what every request of the newer era says about this client. The words of agents about themselves are not
+// RequestMeta is what every request of the newer era says about this client. The words of agents about themselves are not
 // passed on to servers.
-func requestMeta(version string, impl *mcp.Implementation) map[string]any {
+func RequestMeta(version string, impl *mcp.Implementation, roots bool) map[string]any {
 	return map[string]any{
 		mcp.MetaKeyProtocolVersion:    version,
 		mcp.MetaKeyClientInfo:         impl,
-		mcp.MetaKeyClientCapabilities: questions.Declared{}.Meta(false),
+		mcp.MetaKeyClientCapabilities: questions.Declared{}.Meta(roots),
 	}
 }
 
-// params makes the parameters of a request of their members, as written in parts, and _meta, if that is needed. A token
+// Params makes the parameters of a request of their members, as written in parts, and _meta, if that is needed. A token
 // of 0 asks for no progress. The parts are copied once: the memory that arguments count as has no room for more.
-func (s *session) params(trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
-	return s.paramsWith(nil, trace, token, members...)
+func (s *Session) Params(trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
+	return s.ParamsWith(nil, trace, token, members...)
 }
 
-// paramsWith is params with other members of _meta for this request.
-func (s *session) paramsWith(own map[string]any, trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
+// ParamsWith is params with other members of _meta for this request.
+func (s *Session) ParamsWith(own map[string]any, trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
 	meta := map[string]any{}
-	maps.Copy(meta, s.meta)
+	maps.Copy(meta, s.Meta)
 	maps.Copy(meta, own)
 	if token > 0 {
 		meta["progressToken"] = token
@@ -42,8 +42,8 @@ func (s *session) paramsWith(own map[string]any, trace stages.Trace, token int64
 	for name, text := range traceFields(trace) {
 		meta[name] = text
 	}
-	if s.gateway {
-		meta[HopsKey] = trace.Hops + 1
+	if s.hops != "" {
+		meta[s.hops] = trace.Hops + 1
 	}
 	parts := append([][]byte{[]byte("{")}, members...)
 	if len(meta) > 0 {
@@ -62,9 +62,9 @@ func traceFields(trace stages.Trace) map[string]string {
 	return fields
 }
 
-// withTrace adds the headers of a trace, for proxies that do not read messages. Agents write the values: those that no
+// WithTrace adds the headers of a trace, for proxies that do not read messages. Agents write the values: those that no
 // header can hold are left out.
-func withTrace(headers map[string]string, trace stages.Trace) map[string]string {
+func WithTrace(headers map[string]string, trace stages.Trace) map[string]string {
 	for name, text := range traceFields(trace) {
 		if !httpguts.ValidHeaderFieldValue(text) {
 			continue
