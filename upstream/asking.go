@@ -8,6 +8,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 )
 
 // An asking is what a server asks in the middle of one call, while it is made on one session.
@@ -17,19 +18,19 @@ type asking struct {
 	exclusive *exclusive
 
 	ctx     context.Context // of the call on session
-	session *session
+	session *sessions.Session
 	clock   *pausing.Clock
 	answers [][]byte // to the questions of the last round, as members of the parameters of the next one
 }
 
 // params are the parameters of a request of the call: with what its caller has declared, where each request says that, and
 // with the answers to what the server has asked in the last round.
-func (a *asking) params(s *session, token int64, members ...[]byte) json.RawMessage {
-	capabilities := s.capabilities
-	if s.stateless() && a.call.Asker != nil {
-		capabilities = questions.By(a.call.Asker).Meta(s.roots != nil)
+func (a *asking) params(s *sessions.Session, token int64, members ...[]byte) json.RawMessage {
+	capabilities := s.Capabilities
+	if s.Stateless() && a.call.Asker != nil {
+		capabilities = questions.By(a.call.Asker).Meta(s.Roots != nil)
 	}
-	return s.paramsWith(capabilities, a.call.Trace, token, append(members, a.answers...)...)
+	return s.ParamsWith(capabilities, a.call.Trace, token, append(members, a.answers...)...)
 }
 
 // ask answers a question of the older era. ctx ends when the server does not want the answer any more.
@@ -50,7 +51,7 @@ func (a *asking) ask(ctx context.Context, q rpc.Question) (json.RawMessage, erro
 
 // answer asks the caller, and returns the result of the method. The clock of the call stands still meanwhile.
 func (a *asking) answer(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	params = json.RawMessage(a.conn.hide(hideIn(a.session.transport, string(params))))
+	params = json.RawMessage(a.conn.hide(hideIn(a.session.Transport, string(params))))
 	if err := questions.Check(questions.By(a.call.Asker), method, params); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
 )
 
@@ -204,10 +205,7 @@ func (p *Pool) invite(ctx context.Context, asker *stages.Asker, server, page str
 	if err != nil {
 		return err
 	}
-	var said struct {
-		Action string `json:"action"`
-	}
-	if err := json.Unmarshal(answer, &said); err != nil || said.Action != "accept" {
+	if questions.ActionOf(answer) != "accept" {
 		return fmt.Errorf("the person does not sign in to %q now", server)
 	}
 	return nil

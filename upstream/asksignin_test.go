@@ -49,6 +49,24 @@ func (p *pages) Begin(_ context.Context, e upstream.Endpoint, scopes []string) (
 	}, nil
 }
 
+// signInPool is a pool over a server that wants a sign-in, which begins on pages. They may be opened at once.
+func signInPool(t *testing.T, d *doorman, kept keptLogins, opened bool) (*upstream.Pool, *pages) {
+	t.Helper()
+	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+	if opened {
+		close(signIns.opened)
+	}
+	e := d.endpoint(kept)
+	return staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e}), signIns
+}
+
+// accepting is an asker whose person signs in.
+func accepting() *stages.Asker {
+	return &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+}
+
 // TestAskSignIn: a call that nobody has signed in for goes on after its caller's person has, and else has the error with the
 // command.
 func TestAskSignIn(t *testing.T) {
@@ -74,10 +92,8 @@ func TestAskSignIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d, kept := newDoorman(t), newLogins(t)
-			signIns := &pages{d: d, kept: kept, fails: c.begin, opened: make(chan struct{})}
-			close(signIns.opened)
-			e := d.endpoint(kept)
-			p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+			p, signIns := signInPool(t, d, kept, true)
+			signIns.fails = c.begin
 			var asked, still atomic.Int32
 			asker := &stages.Asker{URL: !c.form, Form: true, Ask: func(_ context.Context, q stages.Question) (json.RawMessage, error) {
 				asked.Add(1)
@@ -115,10 +131,7 @@ func TestAskSignIn(t *testing.T) {
 func TestAskLost(t *testing.T) {
 	t.Parallel()
 	d, kept := newDoorman(t), newLogins(t)
-	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
-	close(signIns.opened)
-	e := d.endpoint(kept)
-	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	p, signIns := signInPool(t, d, kept, true)
 	ctx, cancel := context.WithCancel(t.Context())
 	open := make(chan struct{})
 	first := &stages.Asker{URL: true, Ask: func(ctx context.Context, _ stages.Question) (json.RawMessage, error) {
@@ -126,9 +139,7 @@ func TestAskLost(t *testing.T) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}}
-	second := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
-		return json.RawMessage(`{"action":"accept"}`), nil
-	}}
+	second := accepting()
 	var calls sync.WaitGroup
 	calls.Go(func() {
 		if _, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "one", Asker: first}); err == nil {
@@ -163,13 +174,8 @@ func TestAskBegun(t *testing.T) {
 	login.RefreshToken = ""
 	kept.put(t, login)
 	d.set("access-token-of-person", "")
-	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
-	close(signIns.opened)
-	e := d.endpoint(kept)
-	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
-	asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
-		return json.RawMessage(`{"action":"accept"}`), nil
-	}}
+	p, signIns := signInPool(t, d, kept, true)
+	asker := accepting()
 	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one", Asker: asker})
 	wantError(t, err, stages.ServerUnavailable, "which may have taken effect", "")
 	if calls != 1 || signIns.begun.Load() != 0 {
@@ -197,13 +203,8 @@ func TestAskTask(t *testing.T) {
 			login.RefreshToken = ""
 			kept.put(t, login)
 			d.set("access-token-of-old", "")
-			signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
-			close(signIns.opened)
-			e := d.endpoint(kept)
-			p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
-			asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
-				return json.RawMessage(`{"action":"accept"}`), nil
-			}}
+			p, signIns := signInPool(t, d, kept, true)
+			asker := accepting()
 			res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "work", Args: json.RawMessage(`{"n":1}`), Asker: asker})
 			if err == nil {
 				defer res.Memory.Close()
@@ -219,13 +220,8 @@ func TestAskTask(t *testing.T) {
 func TestAskSignInPlan(t *testing.T) {
 	t.Parallel()
 	d, kept := newDoorman(t), newLogins(t)
-	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
-	close(signIns.opened)
-	e := d.endpoint(kept)
-	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
-	asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
-		return json.RawMessage(`{"action":"accept"}`), nil
-	}}
+	p, _ := signInPool(t, d, kept, true)
+	asker := accepting()
 	_, err := p.Tool(t.Context(), "s", "one")
 	if p.SignIn(t.Context(), asker, errors.New("another mistake")) || p.SignIn(t.Context(), asker, nil) {
 		t.Error("the person is asked for nothing")
@@ -244,17 +240,12 @@ func TestAskScopes(t *testing.T) {
 	d, kept := newDoorman(t), newLogins(t)
 	d.set("access-token-of-old", "")
 	kept.put(t, d.login("access-token-of-old"))
-	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
-	close(signIns.opened)
-	e := d.endpoint(kept)
-	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	p, signIns := signInPool(t, d, kept, true)
 	if got := call(t, p, "s", "one"); got != "hand made" {
 		t.Errorf("got %q", got)
 	}
 	d.set("access-token-of-old", "files:write")
-	asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
-		return json.RawMessage(`{"action":"accept"}`), nil
-	}}
+	asker := accepting()
 	if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one", Asker: asker}); err != nil {
 		t.Error(err)
 	}
@@ -267,9 +258,7 @@ func TestAskScopes(t *testing.T) {
 func TestAskStandsStill(t *testing.T) {
 	t.Parallel()
 	d, kept := newDoorman(t), newLogins(t)
-	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
-	e := d.endpoint(kept)
-	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	p, signIns := signInPool(t, d, kept, false)
 	var still [2]atomic.Int32
 	var all sync.WaitGroup
 	for i := range still {
@@ -294,9 +283,7 @@ func TestAskStandsStill(t *testing.T) {
 func TestAskEnds(t *testing.T) {
 	t.Parallel()
 	d, kept := newDoorman(t), newLogins(t)
-	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
-	e := d.endpoint(kept)
-	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	p, signIns := signInPool(t, d, kept, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
 		cancel()

@@ -18,20 +18,18 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 )
 
 // maxBadCalls is how many calls in a row may fail before the session is dropped. The server then rests for the backoff,
 // and the next use starts one new session for all callers.
 const maxBadCalls = 5
 
-// errCallTimeout is the cause of a call that took longer than one call may.
-var errCallTimeout = errors.New("the call took too long")
-
 // A query is a request for which a caller waits: a call of a tool, or the same for a resource or a prompt.
 type query struct {
 	stages.Call        // Name is that of the tool or prompt, or the URI of the resource
 	noun        string // tool, resource, template or prompt
-	send        func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure)
+	send        func(ctx context.Context, s *sessions.Session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure)
 	exclusive   *exclusive     // set where the query has a slot
 	clock       *pausing.Clock // of a longer piece of work; nil: it has one of its own
 	aboutTask   bool           // it is about a task: no rate bounds it, and its result asks nothing
@@ -90,7 +88,7 @@ func (sc *serverConn) ask(ctx context.Context, c query) (json.RawMessage, error)
 			}
 			return nil, asError(err)
 		}
-		if err := sc.refuseGateway(s.sdk); err != nil {
+		if err := sc.refuseGateway(s.SDK); err != nil {
 			return nil, asError(err)
 		}
 		raw, failure, err := sc.paced(ctx, s, c)
@@ -111,7 +109,7 @@ func (sc *serverConn) ask(ctx context.Context, c query) (json.RawMessage, error)
 }
 
 // paced makes a query on a session when its pace allows that. The error says why it does not.
-func (sc *serverConn) paced(ctx context.Context, s *session, c query) (raw json.RawMessage, failure *rpc.Failure, err error) {
+func (sc *serverConn) paced(ctx context.Context, s *sessions.Session, c query) (raw json.RawMessage, failure *rpc.Failure, err error) {
 	if c.aboutTask {
 		raw, failure = sc.callOnce(ctx, s, c)
 		sc.pace.End(pace.NoEpoch, failure) // a wait that the server asks for counts for the others
@@ -161,7 +159,7 @@ func (sc *serverConn) slotWait() string {
 }
 
 // callOnce makes a query on a session, within the call's time and the pool's life.
-func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.RawMessage, *rpc.Failure) {
+func (sc *serverConn) callOnce(ctx context.Context, s *sessions.Session, c query) (json.RawMessage, *rpc.Failure) {
 	left, allowed := false, c.Sent
 	c.Sent = func() bool {
 		left = allowed == nil || allowed()
@@ -171,7 +169,7 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.R
 	if clock == nil {
 		clock = clockOf(c.Call)
 	}
-	inner, cancel := clock.WithTimeout(ctx, c.Timeout, errCallTimeout)
+	inner, cancel := clock.WithTimeout(ctx, c.Timeout, sessions.ErrTimeout)
 	defer cancel()
 	stop := context.AfterFunc(sc.life, cancel)
 	defer stop()
@@ -184,8 +182,8 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.R
 		if left && !failure.Sent && c.Unsent != nil {
 			c.Unsent()
 		}
-		if errors.Is(context.Cause(inner), errCallTimeout) {
-			failure.Err = errCallTimeout
+		if errors.Is(context.Cause(inner), sessions.ErrTimeout) {
+			failure.Err = sessions.ErrTimeout
 		}
 	}
 	if ctx.Err() == nil {
@@ -203,63 +201,53 @@ func clockOf(c stages.Call) *pausing.Clock {
 }
 
 // noteOutcome updates the state of the connection after a call.
-func (sc *serverConn) noteOutcome(s *session, failure *rpc.Failure) {
-	if failure != nil && failure.Err == errCallTimeout {
+func (sc *serverConn) noteOutcome(s *sessions.Session, failure *rpc.Failure) {
+	if failure != nil && failure.Err == sessions.ErrTimeout {
 		sc.checkAlive(s)
 		return
 	}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if failure == nil || !failure.Unavailable {
-		if failure == nil || isAnswer(failure) {
+		if failure == nil || rpc.IsAnswer(failure) {
 			sc.badCalls = 0
 		}
 		return
 	}
 	if sc.badCalls++; sc.badCalls >= maxBadCalls && sc.current == s {
 		sc.current = nil
-		sc.failure = unavailable(sc.server.Name, s.transport, failure.Err)
+		sc.failure = unavailable(sc.server.Name, s.Transport, failure.Err)
 		sc.backOff()
-		sc.pool.goroutines.start(s.close)
+		sc.pool.goroutines.start(s.Close)
 	}
 }
 
 // checkAlive pings a server that left a call unanswered. If the ping fails too, the next call gets a new session; the
 // old one ends when the calls that still wait on it have ended.
-func (sc *serverConn) checkAlive(s *session) {
-	if !s.checking.CompareAndSwap(false, true) {
+func (sc *serverConn) checkAlive(s *sessions.Session) {
+	if !s.Checking.CompareAndSwap(false, true) {
 		return
 	}
 	sc.pool.goroutines.start(func() {
-		defer s.checking.Store(false)
-		if s.alive(sc.life) || sc.life.Err() != nil || !sc.detach(s) {
+		defer s.Checking.Store(false)
+		if s.Alive(sc.life) || sc.life.Err() != nil || !sc.detach(s) {
 			return
 		}
 		sc.closeUnused(s)
 	})
 }
 
-// answerIn is the error with which the server has answered, or nil.
-func answerIn(err error) *jsonrpc.Error {
-	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && wire.Code != codeRejected {
-		return wire
-	}
-	return nil
-}
-
-// isAnswer reports whether a failure is the server's own answer.
-func isAnswer(err error) bool { return answerIn(err) != nil }
-
 // callFailure turns a failed call into an error for the caller.
-func (sc *serverConn) callFailure(ctx context.Context, s *session, c query, failure *rpc.Failure) error {
+func (sc *serverConn) callFailure(ctx context.Context, s *sessions.Session, c query, failure *rpc.Failure) error {
 	what := c.label(sc.server.Name)
-	text := hideIn(s.transport, rpc.WithoutRequest(failure.Error()))
+	_, full := errors.AsType[*memory.Full](failure)
+	text := hideIn(s.Transport, rpc.WithoutRequest(failure.Error()))
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("calling %s: %w", what, ctx.Err())
-	case errors.Is(failure, errCallTimeout):
+	case errors.Is(failure, sessions.ErrTimeout):
 		return stages.Errorf(stages.Timeout, "ask the "+c.noun+" for less", "the %s did not answer within %s", c.noun, c.Timeout)
-	case isFull(failure):
+	case full:
 		return results.NoMemory(what, failure.Err)
 	case errors.Is(failure, rpc.ErrTooLarge):
 		return stages.OverLimit("result", results.MoreResult, "%s: %w for results of up to %d bytes", what, cleanError{text, failure.Err}, sc.pool.options.ResultMax)
@@ -274,19 +262,13 @@ func (sc *serverConn) callFailure(ctx context.Context, s *session, c query, fail
 	if e, ok := failure.Err.(*stages.Error); ok { // of the questions in the middle
 		return e
 	}
-	e := unavailable(sc.server.Name, s.transport, failure.Err)
+	e := unavailable(sc.server.Name, s.Transport, failure.Err)
 	e.RetryAfter = max(e.RetryAfter, failure.RetryAfter)
 	if !failure.Sent {
 		return e
 	}
 	e.Msg = fmt.Sprintf("calling %s%s: %s", what, choose(c.Reading, "", ", which may have taken effect"), e.Msg)
 	return begun(e)
-}
-
-// isFull reports whether the process had no memory left for a result.
-func isFull(err error) bool {
-	_, full := errors.AsType[*memory.Full](err)
-	return full
 }
 
 func choose[T any](first bool, a, b T) T {
@@ -310,8 +292,8 @@ var notRun = map[int64]bool{
 
 // rpcError returns a protocol error as the failure of the tool: servers use such errors for tools that failed, not only
 // for wrong requests. It is nil for any other failure.
-func (sc *serverConn) rpcError(s *session, noun string, failure *rpc.Failure) error {
-	wire := answerIn(failure)
+func (sc *serverConn) rpcError(s *sessions.Session, noun string, failure *rpc.Failure) error {
+	wire := rpc.AnswerIn(failure)
 	if wire == nil {
 		return nil
 	}
@@ -322,7 +304,7 @@ func (sc *serverConn) rpcError(s *session, noun string, failure *rpc.Failure) er
 	if more := rpc.ErrorText(wire.Data); more != "" && !strings.Contains(words, more) {
 		words += ": " + more
 	}
-	e := results.ToolError(hideIn(s.transport, words))
+	e := results.ToolError(hideIn(s.Transport, words))
 	if noun == nounTool {
 		e.Hint = rpcHints[wire.Code]
 	} else {

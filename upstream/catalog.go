@@ -116,21 +116,19 @@ func (c *catalog) refresh(ctx context.Context) (*toollist.List, error) {
 }
 
 func (c *catalog) wait(ctx context.Context, f *flight[*toollist.List]) (*toollist.List, error) {
-	select {
-	case <-f.done:
+	if f.over(ctx) {
 		return f.value, f.err
-	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			c.mu.Lock()
-			c.timedOut = true
-			c.mu.Unlock()
-		}
-		_, err := c.conn.session(ctx) // says that it is still starting, if that is why
-		if err == nil {
-			err = fmt.Errorf("waiting for the tools of server %q: %w", c.conn.server.Name, ctx.Err())
-		}
-		return nil, err
 	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		c.mu.Lock()
+		c.timedOut = true
+		c.mu.Unlock()
+	}
+	_, err := c.conn.session(ctx) // says that it is still starting, if that is why
+	if err == nil {
+		err = fmt.Errorf("waiting for the tools of server %q: %w", c.conn.server.Name, ctx.Err())
+	}
+	return nil, err
 }
 
 // begin fetches the list, unless that is under way. c.mu is held.

@@ -11,6 +11,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 )
 
 // TestQuestionStopsClock: the time of a call does not pass while its caller is asked, in either era.
@@ -28,11 +29,11 @@ func TestQuestionStopsClock(t *testing.T) {
 			p := NewPool(Options{})
 			defer p.Close()
 			k := pausing.New()
-			ctx, cancel := k.WithTimeout(t.Context(), time.Minute, errCallTimeout)
+			ctx, cancel := k.WithTimeout(t.Context(), time.Minute, sessions.ErrTimeout)
 			defer cancel()
 			sc := newServerConn(&Server{Name: "s"}, p)
 			x := &exclusive{conn: sc}
-			a := &asking{conn: sc, exclusive: x, ctx: ctx, session: &session{transport: mute{}}, clock: k, call: stages.Call{Asker: &stages.Asker{Form: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+			a := &asking{conn: sc, exclusive: x, ctx: ctx, session: &sessions.Session{Transport: mute{}}, clock: k, call: stages.Call{Asker: &stages.Asker{Form: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
 				time.Sleep(time.Hour)
 				return json.RawMessage(`{"action":"decline"}`), nil
 			}}}}
@@ -42,7 +43,7 @@ func TestQuestionStopsClock(t *testing.T) {
 			}
 			x.leave()
 			<-ctx.Done()
-			if context.Cause(ctx) != errCallTimeout {
+			if context.Cause(ctx) != sessions.ErrTimeout {
 				t.Errorf("%s: ended with %v", name, context.Cause(ctx))
 			}
 		})
@@ -50,4 +51,4 @@ func TestQuestionStopsClock(t *testing.T) {
 }
 
 // mute is a transport that is not used.
-type mute struct{ rawTransport }
+type mute struct{ sessions.Transport }

@@ -14,6 +14,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
@@ -123,7 +124,7 @@ func TestHeaderCosts(t *testing.T) {
 }
 
 // unsent is a transport that sends nothing.
-type unsent struct{ rawTransport }
+type unsent struct{ sessions.Transport }
 
 func (unsent) Request(context.Context, *rpc.Request) (json.RawMessage, *rpc.Failure) { return nil, nil }
 
@@ -135,13 +136,13 @@ func TestArgumentsAreCopiedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]*session{
-		"older era": {transport: unsent{}},
-		"newer era": {transport: unsent{}, version: newVersion, meta: requestMeta(newVersion, nil), capabilities: questions.Declared{}.Meta(false)},
+	for name, s := range map[string]*sessions.Session{
+		"older era": {Transport: unsent{}},
+		"newer era": {Transport: unsent{}, Version: sessions.NewVersion, Meta: sessions.RequestMeta(sessions.NewVersion, nil), Capabilities: questions.Declared{}.Meta(false)},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = s.call(t.Context(), stages.Call{Name: "a", Args: args}, &asking{}, tool, nil)
+		_, _ = callTool(t.Context(), s, stages.Call{Name: "a", Args: args}, &asking{}, tool, nil)
 		runtime.ReadMemStats(&after)
 		if got := after.TotalAlloc - before.TotalAlloc; got > size*5/4 {
 			t.Errorf("%s: %d KB were allocated for arguments of %d KB", name, got>>10, size>>10)

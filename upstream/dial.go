@@ -12,13 +12,11 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 )
 
-// Protocol versions: the newer one has no handshake, the older ones begin with initialize.
-const (
-	newVersion = "2026-07-28"
-	oldVersion = "2025-11-25"
-)
+// oldVersion is the version of the protocol of servers that need a handshake.
+const oldVersion = "2025-11-25"
 
 // An era is which of the two protocols a server speaks, as far as it is known.
 type era int
@@ -45,8 +43,8 @@ type dialer struct {
 	declared questions.Declared // by the session
 	role     rpc.Role
 
-	onTransport func(mcp.Transport)              // called with every transport before it is tried
-	unnamed     func(on rawTransport, left bool) // called as Unnamed of a role
+	onTransport func(mcp.Transport)                    // called with every transport before it is tried
+	unnamed     func(on sessions.Transport, left bool) // called as Unnamed of a role
 }
 
 // attempts lists the protocol versions to try, in their order.
@@ -55,25 +53,25 @@ func (d *dialer) attempts(known era, olderOnly bool) []string {
 	case olderOnly, d.allowed == OnlyOlder, known == eraOld:
 		return []string{oldVersion}
 	case d.allowed == NewerFirst, known == eraNew: // the SDK falls back to the older era by itself
-		return []string{newVersion}
+		return []string{sessions.NewVersion}
 	case d.allowed == OlderFirst:
-		return []string{oldVersion, newVersion}
+		return []string{oldVersion, sessions.NewVersion}
 	}
-	return []string{newVersion, oldVersion, newVersion} // the last where it was only slow to start
+	return []string{sessions.NewVersion, oldVersion, sessions.NewVersion} // the last where it was only slow to start
 }
 
 // worthTrying reports whether attempt i can succeed after the one before it has failed.
 func (d *dialer) worthTrying(i int, err error) bool {
 	// After the older era, only a server that has answered is asked for the newer one: the request may decide which era
 	// other clients can use, if a proxy connects them to the same server.
-	return i == 1 && d.allowed == AnyProtocol || isAnswer(err)
+	return i == 1 && d.allowed == AnyProtocol || rpc.IsAnswer(err)
 }
 
 // connect makes a session. A server that ignores unknown requests never answers the one for the newer protocol, and some
 // end at it; both get the older handshake on a transport of its own. All attempts have one slot of the queue, which is free
 // again after [slotLimit]: a program that is started a second time may then start beside others. The caller remembers the
 // era. The transport is returned with an error too, because it may explain the error.
-func (d *dialer) connect(life context.Context, known era) (*session, era, mcp.Transport, error) {
+func (d *dialer) connect(life context.Context, known era) (*sessions.Session, era, mcp.Transport, error) {
 	t, err := d.open(life)
 	if err != nil {
 		return nil, known, nil, err
@@ -101,9 +99,9 @@ func (d *dialer) connect(life context.Context, known era) (*session, era, mcp.Tr
 		if i == 0 && len(attempts) > 2 {
 			limit = d.probe
 		}
-		var s *session
+		var s *sessions.Session
 		if s, err = d.try(ctx, t, version, limit); err == nil {
-			return s, s.era(), t, nil
+			return s, choose(s.Stateless(), eraNew, eraOld), t, nil
 		}
 		if s, other := d.fallback(ctx, t, err); s != nil {
 			return s, eraOld, other, nil
@@ -111,7 +109,7 @@ func (d *dialer) connect(life context.Context, known era) (*session, era, mcp.Tr
 			break // another handshake would be refused too, for a reason that says less
 		}
 	}
-	if isAnswer(err) {
+	if rpc.IsAnswer(err) {
 		known = eraUnknown // the server has changed
 	}
 	if h, ok := t.(*remote.Transport); ok {
@@ -128,16 +126,8 @@ type slowStart struct{ error }
 
 func (e slowStart) Unwrap() error { return e.error }
 
-// era is the protocol that the session speaks.
-func (s *session) era() era {
-	if s.stateless() {
-		return eraNew
-	}
-	return eraOld
-}
-
 // fallback tries the older transport to the same server, if that may fit better.
-func (d *dialer) fallback(ctx context.Context, t rawTransport, err error) (*session, rawTransport) {
+func (d *dialer) fallback(ctx context.Context, t sessions.Transport, err error) (*sessions.Session, sessions.Transport) {
 	h, ok := t.(*remote.Transport)
 	if !ok {
 		return nil, nil
@@ -155,7 +145,7 @@ func (d *dialer) fallback(ctx context.Context, t rawTransport, err error) (*sess
 }
 
 // open makes a transport, within the limit of a start.
-func (d *dialer) open(ctx context.Context) (rawTransport, error) {
+func (d *dialer) open(ctx context.Context) (sessions.Transport, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()
 	t, err := d.dial(ctx)
@@ -165,7 +155,7 @@ func (d *dialer) open(ctx context.Context) (rawTransport, error) {
 		}
 		return nil, err
 	}
-	raw, ok := t.(rawTransport)
+	raw, ok := t.(sessions.Transport)
 	if !ok {
 		return nil, fmt.Errorf("its transport is a %T, and not one of package upstream: Stdio, HTTP or InProcess", t)
 	}
@@ -174,7 +164,7 @@ func (d *dialer) open(ctx context.Context) (rawTransport, error) {
 }
 
 // try makes a session on t within a limit.
-func (d *dialer) try(ctx context.Context, t rawTransport, version string, limit time.Duration) (*session, error) {
+func (d *dialer) try(ctx context.Context, t sessions.Transport, version string, limit time.Duration) (*sessions.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	t.Prepare(d.noted, d.memory, d.message)
@@ -201,7 +191,9 @@ func (d *dialer) try(ctx context.Context, t rawTransport, version string, limit 
 		}
 		return nil, err
 	}
-	s := newSession(sdk, t, d.impl, d.role.Roots)
-	s.answers = d.role.Asked
-	return s, nil
+	o := sessions.Options{SDK: sdk, Transport: t, Client: d.impl, Roots: d.role.Roots, Answers: d.role.Asked}
+	if gatewayBehind(sdk) != "" {
+		o.Hops = HopsKey
+	}
+	return sessions.New(o), nil
 }

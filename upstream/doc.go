@@ -1,6 +1,7 @@
-// Package upstream keeps sessions to the MCP servers behind the gateway: it reads which servers there are, starts each
-// when it is first needed, keeps one shared session to it, lists its tools and calls them. It knows nothing of pipelines, of the agents in front, of logging or of the
-// environment: its caller passes the values it needs.
+// Package upstream keeps sessions to the MCP servers behind the gateway: it reads which servers there are, starts each when it is
+// first needed, keeps one shared session to it, lists its tools and calls them. What needs no session with a server is in the
+// packages below. It knows nothing of pipelines, of the agents in front, of logging or of the environment: its caller passes the
+// values it needs.
 //
 // # Decisions
 //
@@ -27,12 +28,8 @@
 //     starts no second process.
 //   - Of servers that ask where no call is named, a call that ended without an answer ends its session: a late question
 //     must not come to the next call.
-//   - A session over streamable HTTP that has declared something keeps its standing stream open, since many servers ask there.
-//     Without it they would wait for an answer in vain, which is worse than a client that declares nothing.
 //   - A subscription to a resource belongs to the pool and outlasts the session, so that callers need not notice when a server
 //     starts again. After a gap everybody gets an update: to read once too often is better than to miss a change.
-//   - A request subscriptions/listen is made anew before the old one ends, so that nothing is missed in between. With a program
-//     there is one for each resource, because the go-sdk's server forgets the resources of two requests of a session together.
 //   - The server "resources" has no code of its own for calls: the pool answers them, so a result of 64 MiB is not copied
 //     through a session in memory.
 //   - What one request may know of is a [View] in its context, not another pool: sessions, lists and kept shapes are those of

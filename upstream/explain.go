@@ -80,7 +80,7 @@ const listing = "reading the tool list: "
 
 // plainCause removes from a message what the SDK adds about its own work.
 func plainCause(err error) string {
-	wire := answerIn(err)
+	wire := rpc.AnswerIn(err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer within the time allowed for a start"
@@ -98,9 +98,6 @@ func plainCause(err error) string {
 	}
 	return texts.Cut(text, 500)
 }
-
-// codeRejected is the code with which the SDK wraps a transport's error about a single message.
-const codeRejected = -32005
 
 // hideIn removes the secrets that a transport knows from a text that came over it.
 func hideIn(t mcp.Transport, text string) string {

@@ -189,26 +189,10 @@ func (e ExposedTool) Held() bool {
 
 // unexposed names the exposed tools of a list that clients cannot have.
 func (sc *serverConn) unexposed(ctx context.Context, list *toollist.List) string {
-	const named = 3
-	var names []string
-	n, why := 0, ""
-	for _, t := range sc.exposedOf(list) {
-		flaw := t.Flaw(ctx)
-		if flaw == "" {
-			continue
-		}
-		if n++; n <= named {
-			names = append(names, fmt.Sprintf("%.40q", t.Name))
-			if why == "" {
-				why = texts.Cut(flaw, maxFault)
-			}
-		}
-	}
-	if n == 0 {
+	flawed := slices.DeleteFunc(sc.exposedOf(list), func(t *toollist.Tool) bool { return t.Flaw(ctx) == "" })
+	if len(flawed) == 0 {
 		return ""
 	}
-	if n > named {
-		names = append(names, fmt.Sprintf("%d more", n-named))
-	}
-	return "only pipelines can call " + strings.Join(names, ", ") + choose(n > 1, " (the first: ", " (") + why + ")"
+	names := firstNames(flawed, func(t *toollist.Tool) string { return t.Name })
+	return "only pipelines can call " + names + choose(len(flawed) > 1, " (the first: ", " (") + texts.Cut(flawed[0].Flaw(ctx), maxFault) + ")"
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
@@ -14,7 +15,7 @@ func (c *catalog) load(old *toollist.List) (*toollist.List, error) {
 	for again := false; ; again = true {
 		s, err := c.conn.session(c.conn.life)
 		if err == nil {
-			err = c.conn.refuseGateway(s.sdk)
+			err = c.conn.refuseGateway(s.SDK)
 		}
 		if err != nil {
 			return nil, err
@@ -29,17 +30,17 @@ func (c *catalog) load(old *toollist.List) (*toollist.List, error) {
 				continue
 			}
 		}
-		return nil, unavailable(c.conn.server.Name, s.transport, err)
+		return nil, unavailable(c.conn.server.Name, s.Transport, err)
 	}
 }
 
 // read reads the whole list on one session.
-func (c *catalog) read(s *session, old *toollist.List) (*toollist.List, error) {
+func (c *catalog) read(s *sessions.Session, old *toollist.List) (*toollist.List, error) {
 	ctx, cancel := context.WithTimeout(c.conn.life, c.conn.pool.options.ListTimeout)
 	defer cancel()
-	list := toollist.New(c.conn.reader(), c.conn.pool.options.ListTTL, s.routed())
+	list := toollist.New(c.conn.reader(), c.conn.pool.options.ListTTL, s.Routed())
 	cut, err := pages(c.conn.pool.options.Tools, func(cursor string) (next string, err error) {
-		raw, err := s.list(ctx, "tools/list", cursor)
+		raw, err := s.List(ctx, "tools/list", cursor)
 		if err != nil {
 			return "", fmt.Errorf(listing+"%w", err)
 		}

@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"sync"
-	"time"
 )
 
 // goroutines are those of a pool. After close, none is started.
@@ -64,12 +63,17 @@ func launch[T any](g *goroutines, closed error, work func() (T, error), mu *sync
 	return f
 }
 
-// pauseFor waits. Its error is that of ctx, if that ends first.
-func pauseFor(ctx context.Context, d time.Duration) error {
+// over waits for the result, and reports false if ctx ends before there is one.
+func (f *flight[T]) over(ctx context.Context) bool {
 	select {
-	case <-time.After(d):
-		return nil
+	case <-f.done:
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+	}
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
 	}
 }

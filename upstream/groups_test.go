@@ -11,7 +11,6 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/upstream"
-	"github.com/mcsh-dev/mcsh/upstream/outward"
 )
 
 // groupSource is a source of servers and groups.
@@ -123,21 +122,5 @@ func TestWrongGroups(t *testing.T) {
 				t.Errorf("got %+v, %v, and the groups %v", c, err, later.Groups(t.Context()))
 			}
 		})
-	}
-}
-
-// TestWithoutApp: only the members of MCP Apps are taken off metadata.
-func TestWithoutApp(t *testing.T) {
-	for meta, want := range map[string]string{
-		`{}`:               `{}`,
-		`{"a":1}`:          `{"a":1}`,
-		`{"ui":{"a":"}"}}`: `{}`,
-		`{"a":1.50,"ui":{},"b":[{"ui":1}],"ui/resourceUri":"ui://x","UI":1,"\u0075i":2,"uid":3}`: `{"a":1.50,"b":[{"ui":1}],"uid":3}`,
-		`5`:      `5`,
-		`{"ui":`: `{"ui":`,
-	} {
-		if got := string(outward.WithoutApp([]byte(meta))); got != want {
-			t.Errorf("%s becomes %s, want %s", meta, got, want)
-		}
 	}
 }

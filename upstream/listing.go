@@ -123,8 +123,8 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 		l.Status = StatusDegraded
 	}
 	if now.session != nil {
-		stderr, note := outputOf(now.session.transport)
-		l.Stderr, l.Note, l.Protocol = sc.hide(stderr), sc.hide(note), now.session.version
+		stderr, note := outputOf(now.session.Transport)
+		l.Stderr, l.Note, l.Protocol = sc.hide(stderr), sc.hide(note), now.session.Version
 	}
 	if list == nil {
 		return l
@@ -152,26 +152,26 @@ func (sc *serverConn) allowed(ctx context.Context, list *toollist.List) (tools [
 	return tools, refused
 }
 
+// firstNames names the first of some tools.
+func firstNames[T any](tools []T, nameOf func(T) string) string {
+	const most = 3
+	var names []string
+	for _, t := range tools[:min(len(tools), most)] {
+		names = append(names, fmt.Sprintf("%.40q", nameOf(t)))
+	}
+	if more := len(tools) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
 // uncheckedTools names the tools with schemas that arguments are not checked against.
 func uncheckedTools(tools []toollist.CatalogTool) string {
-	const named = 3
-	var names []string
-	n := 0
-	for _, t := range tools {
-		if t.Flaw == "" {
-			continue
-		}
-		if n++; n <= named {
-			names = append(names, fmt.Sprintf("%.40q", t.Name))
-		}
-	}
-	switch {
-	case n == 0:
+	unchecked := slices.DeleteFunc(slices.Clone(tools), func(t CatalogTool) bool { return t.Flaw == "" })
+	if len(unchecked) == 0 {
 		return ""
-	case n > named:
-		names = append(names, fmt.Sprintf("%d more", n-named))
 	}
-	return "the input schema of " + strings.Join(names, ", ") + " is too costly or cannot be read, so arguments are not checked here"
+	return "the input schema of " + firstNames(unchecked, func(t CatalogTool) string { return t.Name }) + " is too costly or cannot be read, so arguments are not checked here"
 }
 
 // status is the status of a server whose tools are known. A resting server is not started, and one that has ended gets a
@@ -263,14 +263,8 @@ func (sc *serverConn) lateError() error {
 
 // known returns a tool of the list as far as it is known, or nil.
 func (c *catalog) known(name string) *toollist.Tool {
-	c.mu.Lock()
-	list := c.list
-	c.mu.Unlock()
-	if list == nil {
-		list = c.saved()
+	if list := c.latest(); list != nil {
+		return list.ByName[name]
 	}
-	if list == nil {
-		return nil
-	}
-	return list.ByName[name]
+	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
@@ -164,13 +165,10 @@ func (o *offers) get(ctx context.Context) (*offerLists, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := o.begin(s)
-	select {
-	case <-f.done:
+	if f := o.begin(s); f.over(ctx) {
 		return f.value, f.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the lists of server %q: %w", o.conn.server.Name, ctx.Err())
 	}
+	return nil, fmt.Errorf("waiting for the lists of server %q: %w", o.conn.server.Name, ctx.Err())
 }
 
 // refresh fetches the lists in the background if they are out of date and there is a session.
@@ -199,17 +197,17 @@ func (o *offers) outdated() bool {
 
 // started fetches the lists on a session that has begun. One for other callers than those of the first connection may list
 // something else: it counts only as long as nothing is known.
-func (o *offers) started(s *session) {
+func (o *offers) started(s *sessions.Session, first bool) {
 	o.mu.Lock()
 	known := o.lists != nil
 	o.mu.Unlock()
-	if !known || s.feed.conn.isFirst() {
+	if !known || first {
 		o.begin(s)
 	}
 }
 
 // begin fetches the lists on a session, unless that is under way.
-func (o *offers) begin(s *session) *flight[*offerLists] {
+func (o *offers) begin(s *sessions.Session) *flight[*offerLists] {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.fetch == nil {
@@ -238,12 +236,12 @@ func (o *offers) replace(lists *offerLists, err error) {
 }
 
 // load reads all lists on one session. A list that cannot be read stays as it was, and does not lose the others.
-func (o *offers) load(s *session) (*offerLists, error) {
-	if err := o.conn.refuseGateway(s.sdk); err != nil {
+func (o *offers) load(s *sessions.Session) (*offerLists, error) {
+	if err := o.conn.refuseGateway(s.SDK); err != nil {
 		return nil, err
 	}
 	lists := newOfferLists(o.conn.pool.options.ListTTL)
-	said := s.sdk.InitializeResult()
+	said := s.SDK.InitializeResult()
 	lists.instructions = o.conn.instructions(s)
 	read := 0
 	for kind := range kinds {
@@ -251,7 +249,7 @@ func (o *offers) load(s *session) (*offerLists, error) {
 			continue
 		}
 		if err := o.loadKind(lists, Kind(kind), s); err != nil {
-			lists.faults[kind] = unavailable(o.conn.server.Name, s.transport, err)
+			lists.faults[kind] = unavailable(o.conn.server.Name, s.Transport, err)
 			continue
 		}
 		read++
@@ -271,18 +269,18 @@ func (o *offers) load(s *session) (*offerLists, error) {
 }
 
 // loadKind reads the list of one kind.
-func (o *offers) loadKind(lists *offerLists, kind Kind, s *session) error {
+func (o *offers) loadKind(lists *offerLists, kind Kind, s *sessions.Session) error {
 	ctx, cancel := context.WithTimeout(o.conn.life, o.conn.pool.options.ListTimeout)
 	defer cancel()
 	cut, err := pages(o.conn.pool.options.Tools, func(cursor string) (string, error) {
-		raw, err := s.list(ctx, kinds[kind].method, cursor)
+		raw, err := s.List(ctx, kinds[kind].method, cursor)
 		if err != nil {
 			return "", err
 		}
 		return lists.addPage(kind, raw, o.conn)
 	})
 	switch {
-	case err != nil && isAnswer(err): // some servers declare a list that they do not have
+	case err != nil && rpc.IsAnswer(err): // some servers declare a list that they do not have
 	case err != nil:
 		return err
 	case cut != "":
@@ -500,9 +498,9 @@ func (p *Pool) OffersOf(ctx context.Context, server string, kind Kind) ([]Offer,
 }
 
 // instructions are what the server says about its use, in a session or else in an earlier one.
-func (sc *serverConn) instructions(s *session) string {
+func (sc *serverConn) instructions(s *sessions.Session) string {
 	if s != nil {
-		text := s.sdk.InitializeResult().Instructions
+		text := s.SDK.InitializeResult().Instructions
 		return sc.hide(strings.ToValidUTF8(text[:min(len(text), maxInstructions)], ""))
 	}
 	if lists := sc.offers.current(); lists != nil {

@@ -24,7 +24,6 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
-	"github.com/mcsh-dev/mcsh/upstream/outward"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
@@ -421,18 +420,4 @@ func TestReservedNames(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// FuzzOutwardURI: the parts of a URI come back, whatever they are.
-func FuzzOutwardURI(f *testing.F) {
-	for _, seed := range [][2]string{{"a", "doc://x"}, {"a/b %", "mcsh://servers/a/x"}, {"ü", ""}} {
-		f.Add(seed[0], seed[1])
-	}
-	f.Fuzz(func(t *testing.T, server, original string) {
-		s, o, ok := outward.Split(outward.URI(server, original))
-		if server != "" && (!ok || s != server || o != original) {
-			t.Errorf("%q and %q became %q and %q", server, original, s, o)
-		}
-		outward.Split(original)
-	})
 }

@@ -171,22 +171,14 @@ func (p *Pool) Close() error {
 func (p *Pool) Load(ctx context.Context) error {
 	p.mu.Lock()
 	if p.loaded == nil {
-		closed := stages.Errorf(stages.Cancelled, "", "the gateway is closing")
-		p.loaded = launch(&p.goroutines, closed, p.load, &p.mu, func(struct{}, error) {})
+		p.loaded = launch(&p.goroutines, errPoolClosed(), p.load, &p.mu, func(struct{}, error) {})
 	}
 	f := p.loaded
 	p.mu.Unlock()
-	select {
-	case <-f.done:
+	if f.over(ctx) {
 		return f.err
-	default:
 	}
-	select {
-	case <-f.done:
-		return f.err
-	case <-ctx.Done():
-		return fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
-	}
+	return fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
 }
 
 // OnOffers makes the pool call f when what a server offers beside tools has changed. f must not block.

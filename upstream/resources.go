@@ -15,6 +15,7 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 )
 
 // ErrNoResource is the cause of an error about a resource or prompt that no server lists.
@@ -130,13 +131,13 @@ func (p *Pool) Complete(ctx context.Context, kind Kind, call stages.Call) (Conte
 func (p *Pool) ask(ctx context.Context, kind Kind, call stages.Call, method string, members ...[]byte) (Contents, error) {
 	ctx = forCall(ctx, call)
 	send := func(lease *memory.Lease) query {
-		return query{Call: call, noun: kinds[kind].noun, send: func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
+		return query{Call: call, noun: kinds[kind].noun, send: func(ctx context.Context, s *sessions.Session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
 			_ = lease.Grow(-lease.Used()) // of the answer before, which asked something
-			r := &rpc.Request{Method: method, BeforeSend: c.Sent, Lease: lease, Ask: a.ask, Params: a.params(s, 0, members...), Headers: withTrace(nil, c.Trace)}
+			r := &rpc.Request{Method: method, BeforeSend: c.Sent, Lease: lease, Ask: a.ask, Params: a.params(s, 0, members...), Headers: sessions.WithTrace(nil, c.Trace)}
 			if method != "completion/complete" {
 				r.Name = c.Name
 			}
-			return s.request(ctx, r)
+			return s.Request(ctx, r)
 		}}
 	}
 	for {

@@ -8,10 +8,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 )
 
 // rounds makes a query, and makes it again with the answers as often as its result asks something (newer era).
-func (a *asking) rounds(ctx context.Context, s *session, c query) (json.RawMessage, *rpc.Failure) {
+func (a *asking) rounds(ctx context.Context, s *sessions.Session, c query) (json.RawMessage, *rpc.Failure) {
 	questions, shed := 0, 0
 	for round := 1; ; round++ {
 		raw, failure := c.send(ctx, s, c.Call, a)
@@ -56,7 +58,7 @@ func (a *asking) rounds(ctx context.Context, s *session, c query) (json.RawMessa
 
 // asked returns what a result asks; nil for a result that asks nothing, or something that nobody here can answer.
 func (a *asking) asked(raw json.RawMessage) (*results.InputRequired, error) {
-	if !a.session.stateless() || a.call.Asker == nil && a.session.roots == nil {
+	if !a.session.Stateless() || a.call.Asker == nil && a.session.Roots == nil {
 		return nil, nil
 	}
 	in, err := results.ReadInputRequired(raw)
@@ -64,7 +66,7 @@ func (a *asking) asked(raw json.RawMessage) (*results.InputRequired, error) {
 		return nil, err
 	}
 	for _, q := range in.Requests {
-		if (q.Method != questions.MethodRoots || a.session.roots == nil) && !questions.By(a.call.Asker).Allows(q.Method) {
+		if (q.Method != questions.MethodRoots || a.session.Roots == nil) && !questions.By(a.call.Asker).Allows(q.Method) {
 			return nil, nil // the result becomes the error that says so
 		}
 	}
@@ -85,7 +87,7 @@ func (a *asking) shed(times int) error {
 	if times > maxShedding {
 		return stages.Errorf(stages.ToolError, "try again later", "the server is busy: it has sent the call back %d times", times)
 	}
-	return pauseFor(a.ctx, sheddingWait<<times)
+	return pausing.For(a.ctx, sheddingWait<<times)
 }
 
 // fulfil asks everything that a result asks, at the same time, and notes the answers for the next round.
@@ -120,8 +122,8 @@ func (a *asking) fulfil(ctx context.Context, in *results.InputRequired) error {
 
 // input answers one question of a result. A person who does not answer has cancelled it; for others there is no such answer.
 func (a *asking) input(ctx context.Context, q results.InputRequest) (json.RawMessage, error) {
-	if q.Method == questions.MethodRoots && a.session.roots != nil {
-		return a.session.roots, nil
+	if q.Method == questions.MethodRoots && a.session.Roots != nil {
+		return a.session.Roots, nil
 	}
 	answer, err := a.answer(ctx, q.Method, bytes.Clone(q.Params))
 	switch {

@@ -56,32 +56,24 @@ func (c *catalog) note() string {
 // Saved lists the servers with the tools that an earlier process has saved. It starts no server and asks only those of
 // this process.
 func (p *Pool) Saved(ctx context.Context) []Listing {
-	return p.listings(ctx, nil, func(sc *serverConn) Listing {
-		if l, ok := sc.kept(ctx); ok || !sc.server.InProcess {
-			return l
-		}
-		return sc.listing(ctx)
-	})
+	return p.listings(ctx, nil, func(sc *serverConn) Listing { return sc.keptOr(ctx, sc.server.InProcess) })
 }
 
 // CatalogSaved lists servers like [Pool.Catalog], but asks only servers without a saved list.
 func (p *Pool) CatalogSaved(ctx context.Context, names ...string) []Listing {
-	return p.listings(ctx, names, func(sc *serverConn) Listing {
-		if l, ok := sc.kept(ctx); ok {
-			return l
-		}
-		return sc.listing(ctx)
-	})
+	return p.listings(ctx, names, func(sc *serverConn) Listing { return sc.keptOr(ctx, true) })
 }
 
-// kept lists the tools that an earlier process has saved, if there are any.
-func (sc *serverConn) kept(ctx context.Context) (Listing, bool) {
+// keptOr lists the tools that an earlier process has saved. If there are none, the server may be asked.
+func (sc *serverConn) keptOr(ctx context.Context, ask bool) Listing {
 	list := sc.tools.saved()
-	if list == nil {
-		return Listing{Server: sc.server.Name, Status: StatusStarting}, false
+	switch {
+	case list == nil && ask:
+		return sc.listing(ctx)
+	case list == nil:
+		return Listing{Server: sc.server.Name, Status: StatusStarting}
 	}
-	l := Listing{Server: sc.server.Name, Status: StatusSaved, Fetched: list.Fetched, Instructions: sc.instructions(nil)}
+	l := Listing{Server: sc.server.Name, Status: StatusSaved, Fetched: list.Fetched, Instructions: sc.instructions(nil), Note: sc.pins.Note(list)}
 	l.Tools, l.Refused = sc.allowed(ctx, list)
-	l.Note = sc.pins.Note(list)
-	return l, true
+	return l
 }

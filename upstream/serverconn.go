@@ -13,11 +13,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/globs"
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/pins"
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
@@ -63,7 +65,7 @@ type serverConn struct {
 	login    func() string // what requests are made with, when it was first asked for; "": none
 
 	mu       sync.Mutex         // guards what follows; not held while waiting
-	current  *session           // nil before the first start
+	current  *sessions.Session  // nil before the first start
 	start    *start             // under way, or nil
 	declared questions.Declared // by its sessions, for good from the first one on
 	era      era
@@ -77,7 +79,7 @@ type serverConn struct {
 
 // A start is an attempt to make a session.
 type start struct {
-	*flight[*session]
+	*flight[*sessions.Session]
 	begun     time.Time
 	transport mcp.Transport // being tried, or nil; guarded by the serverConn's mu
 }
@@ -143,22 +145,20 @@ func (sc *serverConn) key() state.Key {
 
 // session returns the current session, and starts one if there is none. Callers wait for a start together, each until
 // its own context ends. The start belongs to the pool: no caller's timeout ends it.
-func (sc *serverConn) session(ctx context.Context) (*session, error) {
+func (sc *serverConn) session(ctx context.Context) (*sessions.Session, error) {
 	st, s, err := sc.joinStart()
 	if st == nil {
 		return s, err
 	}
-	select {
-	case <-st.done:
+	if st.over(ctx) {
 		return st.value, st.err
-	case <-ctx.Done():
-		sc.mu.Lock()
-		transport := st.transport
-		sc.mu.Unlock()
-		e := stages.Errorf(stages.ServerUnavailable, sc.startHint(), "server %q is still starting (%v so far)%s", sc.server.Name, time.Since(st.begun).Round(time.Second), startOutput(transport))
-		e.Err = ctx.Err()
-		return nil, e
 	}
+	sc.mu.Lock()
+	transport := st.transport
+	sc.mu.Unlock()
+	e := stages.Errorf(stages.ServerUnavailable, sc.startHint(), "server %q is still starting (%v so far)%s", sc.server.Name, time.Since(st.begun).Round(time.Second), startOutput(transport))
+	e.Err = ctx.Err()
+	return nil, e
 }
 
 // startHint is the hint for a server that is still starting.
@@ -185,14 +185,14 @@ func (sc *serverConn) noteTransport(t mcp.Transport) {
 }
 
 // joinStart returns the session, or the start to wait for, or an error if there is neither.
-func (sc *serverConn) joinStart() (*start, *session, error) {
+func (sc *serverConn) joinStart() (*start, *sessions.Session, error) {
 	changed := sc.signInChanged()
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	switch {
 	case sc.life.Err() != nil:
 		return nil, nil, sc.closedError()
-	case sc.current != nil && !sc.current.dead():
+	case sc.current != nil && !sc.current.Dead():
 		return nil, sc.current, nil
 	case sc.start != nil:
 		return sc.start, nil, nil
@@ -232,24 +232,28 @@ func (sc *serverConn) begin(wait time.Duration) *start {
 	sc.shared.claim(sc)
 	dial.declared, dial.role.Asked = sc.declared, sc.declared != questions.Declared{}
 	sc.start, sc.resting = &start{begun: time.Now()}, false
-	sc.start.flight = launch(&sc.pool.goroutines, sc.closedError(), func() (*session, error) {
-		_ = pauseFor(sc.life, wait) // after its end, connect fails
+	sc.start.flight = launch(&sc.pool.goroutines, sc.closedError(), func() (*sessions.Session, error) {
+		_ = pausing.For(sc.life, wait) // after its end, connect fails
 		s, found, t, err := dial.connect(sc.life, era)
 		era = found
 		if err != nil {
 			return nil, sc.notStarted(t, err)
 		}
-		s.feed.conn = sc
+		s.Own(sessions.Owner{
+			Start: sc.pool.goroutines.start, Limit: sc.pool.options.CallTimeout, Memory: sc.pool.options.Results,
+			Lost:   func(s *sessions.Session, uris []string) { sc.pool.subscriptions.lost(sc, s, uris) },
+			Missed: func(uris []string) { sc.pool.subscriptions.missed(sc, uris) },
+		})
 		sc.pool.goroutines.run(func() { sc.watch(s) })
-		sc.keepStanding(s)
-		sc.offers.started(s)
+		s.KeepStanding()
+		sc.offers.started(s, sc.isFirst())
 		return s, nil
-	}, &sc.mu, func(s *session, err error) { sc.finish(s, era, err) })
+	}, &sc.mu, func(s *sessions.Session, err error) { sc.finish(s, era, err) })
 	return sc.start
 }
 
 // finish records the result of a start. sc.mu is held.
-func (sc *serverConn) finish(s *session, found era, err error) {
+func (sc *serverConn) finish(s *sessions.Session, found era, err error) {
 	sc.start, sc.era, sc.failure = nil, found, err
 	sc.needed.Store(false)
 	if err != nil {
@@ -268,28 +272,28 @@ func (sc *serverConn) backOff() {
 }
 
 // watch waits until a session ends, by itself or with the pool.
-func (sc *serverConn) watch(s *session) {
-	stop := context.AfterFunc(sc.life, s.close)
-	s.watch(sc.idleLimit(s))
+func (sc *serverConn) watch(s *sessions.Session) {
+	stop := context.AfterFunc(sc.life, s.Close)
+	s.Watch(sc.idleLimit(s))
 	stop()
 	sc.pool.subscriptions.lost(sc, s, nil)
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	switch {
-	case s.rested.Load():
+	case s.Rested.Load():
 		sc.resting = sc.current == s
 		sc.failures = 0
-	case time.Since(s.started) > steadyAfter && sc.badCalls < maxBadCalls:
+	case time.Since(s.Started) > steadyAfter && sc.badCalls < maxBadCalls:
 		sc.failures = 0
-	case sc.failures > 0 || s.err != nil:
+	case sc.failures > 0 || s.Err != nil:
 		sc.backOff()
 	}
 }
 
 // idleLimit is the time after which an unused session is ended; 0: never. Only programs of this machine cost something
 // while they wait.
-func (sc *serverConn) idleLimit(s *session) time.Duration {
-	if s.transport.Traits().Program {
+func (sc *serverConn) idleLimit(s *sessions.Session) time.Duration {
+	if s.Transport.Traits().Program {
 		return max(0, sc.pool.options.IdleStop)
 	}
 	return 0
@@ -297,7 +301,7 @@ func (sc *serverConn) idleLimit(s *session) time.Duration {
 
 // A connState is the state of a connection at one moment. session and start may be nil.
 type connState struct {
-	session           *session
+	session           *sessions.Session
 	start             *start
 	failure           error
 	resting, degraded bool // degraded: the last calls on the session have failed
@@ -310,23 +314,23 @@ func (sc *serverConn) state() connState {
 }
 
 // alive reports whether there is a session that has not ended.
-func (s *connState) alive() bool { return s.session != nil && !s.session.dead() }
+func (s *connState) alive() bool { return s.session != nil && !s.session.Dead() }
 
 // discard makes the next use start a new session, and ends this one when its calls in flight have ended.
-func (sc *serverConn) discard(s *session) {
+func (sc *serverConn) discard(s *sessions.Session) {
 	if sc.detach(s) {
 		sc.pool.goroutines.start(func() { sc.closeUnused(s) })
 	}
 }
 
 // closeUnused ends a session when its calls in flight have ended.
-func (sc *serverConn) closeUnused(s *session) {
-	s.unused(sc.life)
-	s.close()
+func (sc *serverConn) closeUnused(s *sessions.Session) {
+	s.Unused(sc.life)
+	s.Close()
 }
 
 // detach makes the next use start a new session, and reports whether this one was the current one.
-func (sc *serverConn) detach(s *session) bool {
+func (sc *serverConn) detach(s *sessions.Session) bool {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if sc.current != s {

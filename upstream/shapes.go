@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/preview/shape"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -70,7 +71,7 @@ func (s *shapes) saveSoon() {
 		return
 	}
 	s.conn.pool.goroutines.run(func() {
-		_ = pauseFor(s.conn.pool.life, shapeDelay) // at the end they are saved at once
+		_ = pausing.For(s.conn.pool.life, shapeDelay) // at the end they are saved at once
 		s.save()
 	})
 }

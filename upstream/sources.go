@@ -163,12 +163,8 @@ func (p *Pool) Reload(ctx context.Context) (Change, error) {
 	}
 	f := p.reload
 	p.mu.Unlock()
-	if ctx.Err() == nil {
-		select {
-		case <-f.done:
-			return f.value, f.err
-		case <-ctx.Done():
-		}
+	if ctx.Err() == nil && f.over(ctx) {
+		return f.value, f.err
 	}
 	return Change{}, fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
 }

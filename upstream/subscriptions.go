@@ -12,9 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 )
 
 const (
@@ -48,11 +50,11 @@ type watchedServer struct {
 type subscription struct {
 	server, uri string
 	subscribers map[*subscriber]bool
-	conn        *serverConn // that has or will have the subscription; nil: none
-	on          *session    // of conn, brings the updates; nil: none does
-	refused     bool        // the server does not want it, so it is not renewed until something changes
-	missed      bool        // an update may have been missed
-	work        *flight[*session]
+	conn        *serverConn       // that has or will have the subscription; nil: none
+	on          *sessions.Session // of conn, brings the updates; nil: none does
+	refused     bool              // the server does not want it, so it is not renewed until something changes
+	missed      bool              // an update may have been missed
+	work        *flight[*sessions.Session]
 	closing     bool      // work ends the subscription with the server
 	due         bool      // a report is under way
 	reported    time.Time // the last time
@@ -133,13 +135,11 @@ func (b *subscriptions) open(ctx context.Context, sub *subscription) error {
 			work, closing = b.begin(sub), false
 		}
 		b.mu.Unlock()
-		select {
-		case <-work.done:
-			if !closing {
-				return work.err
-			}
-		case <-ctx.Done():
+		if !work.over(ctx) {
 			return fmt.Errorf("subscribing to %q of server %q: %w", sub.uri, sub.server, ctx.Err())
+		}
+		if !closing {
+			return work.err
 		}
 	}
 }
@@ -147,8 +147,12 @@ func (b *subscriptions) open(ctx context.Context, sub *subscription) error {
 func errPoolClosed() error { return stages.Errorf(stages.Cancelled, "", "the gateway is closing") }
 
 // begin opens a subscription in the background. b.mu is held.
-func (b *subscriptions) begin(sub *subscription) *flight[*session] {
-	work := launch(&b.pool.goroutines, errPoolClosed(), func() (*session, error) { return b.ask(sub) }, &b.mu, func(s *session, err error) { b.opened(sub, s, err) })
+func (b *subscriptions) begin(sub *subscription) *flight[*sessions.Session] {
+	var conn *serverConn
+	work := launch(&b.pool.goroutines, errPoolClosed(), func() (s *sessions.Session, err error) {
+		s, conn, err = b.ask(sub)
+		return s, err
+	}, &b.mu, func(s *sessions.Session, err error) { b.opened(sub, s, conn, err) })
 	if b.pool.life.Err() == nil {
 		sub.work = work
 	}
@@ -156,35 +160,35 @@ func (b *subscriptions) begin(sub *subscription) *flight[*session] {
 }
 
 // ask subscribes with the server, on its session.
-func (b *subscriptions) ask(sub *subscription) (*session, error) {
+func (b *subscriptions) ask(sub *subscription) (*sessions.Session, *serverConn, error) {
 	for {
 		sc, err := b.pool.conn(b.pool.life, sub.server)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		var on *session
+		var on *sessions.Session
 		q := query{Call: stages.Call{Server: sub.server, Name: sub.uri, Reading: true}, noun: kinds[Resources].noun}
 		if err := sc.mayAsk(Resources, q); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		b.mu.Lock()
 		sub.conn = sc // the first update may come before the answer
 		b.mu.Unlock()
-		q.send = func(ctx context.Context, s *session, c stages.Call, _ *asking) (json.RawMessage, *rpc.Failure) {
+		q.send = func(ctx context.Context, s *sessions.Session, c stages.Call, _ *asking) (json.RawMessage, *rpc.Failure) {
 			on = s
-			return nil, s.feed.subscribe(ctx, c)
+			return nil, s.Feed.Subscribe(ctx, c)
 		}
 		if _, err = sc.call(b.pool.life, q); err == nil {
-			return on, nil
+			return on, sc, nil
 		}
 		if !errors.Is(err, pace.ErrReplaced) {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }
 
 // opened records how ask has ended. b.mu is held.
-func (b *subscriptions) opened(sub *subscription, s *session, err error) {
+func (b *subscriptions) opened(sub *subscription, s *sessions.Session, conn *serverConn, err error) {
 	sub.work = nil
 	if err != nil {
 		sub.conn, sub.refused = nil, isPermanent(err)
@@ -193,11 +197,11 @@ func (b *subscriptions) opened(sub *subscription, s *session, err error) {
 		}
 		return
 	}
-	sub.on, sub.conn, sub.refused = s, s.feed.conn, false
+	sub.on, sub.conn, sub.refused = s, conn, false
 	switch {
 	case len(sub.subscribers) == 0:
 		b.close(sub)
-	case !s.feed.brings(sub.uri), sub.conn.isReplaced():
+	case !s.Feed.Brings(sub.uri), sub.conn.isReplaced():
 		b.renew(sub)
 	case sub.missed:
 		sub.missed = false
@@ -208,7 +212,7 @@ func (b *subscriptions) opened(sub *subscription, s *session, err error) {
 // isPermanent reports whether the same subscription would fail again.
 func isPermanent(err error) bool {
 	e := asError(err)
-	return isAnswer(err) || e.Code == stages.InvalidArguments || e.Code == stages.Denied || e.Code == stages.UnknownServer || e.Code == stages.ToolError
+	return rpc.IsAnswer(err) || e.Code == stages.InvalidArguments || e.Code == stages.Denied || e.Code == stages.UnknownServer || e.Code == stages.ToolError
 }
 
 // remove removes a subscriber. The last one ends the subscription with the server.
@@ -230,10 +234,10 @@ func (b *subscriptions) remove(sub *subscription, one *subscriber) {
 func (b *subscriptions) close(sub *subscription) {
 	s := sub.on
 	sub.on, sub.missed, sub.closing = nil, false, true
-	sub.work = launch(&b.pool.goroutines, nil, func() (*session, error) {
-		s.feed.unsubscribe(sub.uri)
+	sub.work = launch(&b.pool.goroutines, nil, func() (*sessions.Session, error) {
+		s.Feed.Unsubscribe(sub.uri)
 		return nil, nil
-	}, &b.mu, func(*session, error) {
+	}, &b.mu, func(*sessions.Session, error) {
 		sub.work, sub.closing = nil, false
 		b.forget(sub)
 	})
@@ -252,43 +256,27 @@ func (b *subscriptions) forget(sub *subscription) {
 }
 
 // lost handles the end of a session, or of what brings these resources; none stands for all.
-func (b *subscriptions) lost(sc *serverConn, s *session, uris []string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	w := b.of[sc.server.Name]
-	if w == nil {
-		return
-	}
-	if uris == nil {
-		uris = slices.Collect(maps.Keys(w.uris))
-	}
-	for _, uri := range uris {
-		if sub := w.uris[uri]; sub != nil && sub.on == s {
-			b.renew(sub)
-		}
-	}
+func (b *subscriptions) lost(sc *serverConn, s *sessions.Session, uris []string) {
+	b.renewThose(sc.server.Name, func(sub *subscription) bool { return sub.on == s && (uris == nil || slices.Contains(uris, sub.uri)) })
 }
 
-// replaced handles the end of a server: another may have taken its place. It may be called with the pool locked.
+// replaced handles the end of a server: another may have taken its place.
 func (b *subscriptions) replaced(old *serverConn) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if w := b.of[old.server.Name]; w != nil {
-		for _, sub := range w.uris {
-			if sub.conn == old || sub.on == nil {
-				b.renew(sub)
-			}
-		}
-	}
+	b.renewThose(old.server.Name, func(sub *subscription) bool { return sub.conn == old || sub.on == nil })
 }
 
-// retry renews the subscriptions that the server did not want: something has changed. It may be called with the pool locked.
+// retry renews the subscriptions that the server did not want: something has changed.
 func (b *subscriptions) retry(server string) {
+	b.renewThose(server, func(sub *subscription) bool { return sub.on == nil && sub.refused })
+}
+
+// renewThose opens subscriptions of a server again, soon. It may be called with the pool locked.
+func (b *subscriptions) renewThose(server string, which func(*subscription) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if w := b.of[server]; w != nil {
 		for _, sub := range w.uris {
-			if sub.on == nil && sub.refused {
+			if which(sub) {
 				b.renew(sub)
 			}
 		}
@@ -315,7 +303,7 @@ func (b *subscriptions) renewAll(server string, w *watchedServer) {
 		wait := w.wait
 		w.wait, w.renewed = max(firstRenewal, min(2*w.wait, lastRenewal)), time.Now()
 		b.mu.Unlock()
-		if pauseFor(b.pool.life, wait/2+rand.N(wait/2+time.Millisecond)) != nil {
+		if pausing.For(b.pool.life, wait/2+rand.N(wait/2+time.Millisecond)) != nil {
 			return
 		}
 		due := b.toRenew(server, w)

@@ -60,8 +60,8 @@ func (w *waiting) hold() {
 		w.letGo()
 		w.held, w.letGo = nil, nil
 	}
-	if w.task != nil && !w.task.Inline && w.on != nil && w.on.answers {
+	if w.task != nil && !w.task.Inline && w.on != nil && w.on.Answers {
 		w.held = &rpc.Request{Task: w.task.ID, Ask: w.asking(w.life).ask}
-		w.letGo = w.on.transport.Hold(w.held)
+		w.letGo = w.on.Transport.Hold(w.held)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
-	"github.com/mcsh-dev/mcsh/upstream/toollist"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 )
 
 // Asking says whether a server asks its callers something in the middle of calls.
@@ -64,15 +64,7 @@ func (sc *serverConn) another(d questions.Declared) *serverConn {
 	v := newConn(sc.origin, sc.pool, sc.life)
 	v.shared, v.declared, v.era = sc.shared, d, sc.era
 	v.slots, v.pace, v.pins, v.replaced, v.offers, v.shapes = sc.slots, sc.pace, sc.pins, sc.replaced, sc.offers, sc.shapes
-	v.tools.saved = func() *toollist.List {
-		sc.tools.mu.Lock()
-		list := sc.tools.list
-		sc.tools.mu.Unlock()
-		if list == nil {
-			list = sc.tools.saved()
-		}
-		return list
-	}
+	v.tools.saved = sc.tools.latest
 	return v
 }
 
@@ -84,7 +76,7 @@ func (sc *serverConn) variants() []*serverConn {
 }
 
 // running is a session of the first connection, which sc is, or else of another one; nil: none runs.
-func (sc *serverConn) running() *session {
+func (sc *serverConn) running() *sessions.Session {
 	for _, c := range append([]*serverConn{sc}, sc.variants()...) {
 		if now := c.state(); now.alive() && !now.resting {
 			return now.session
@@ -112,18 +104,18 @@ func (sc *serverConn) oneByOne() bool {
 }
 
 // noteHow notes how the server of a session asks: in its results, on the stream of each call, or anywhere.
-func (sc *serverConn) noteHow(s *session) {
-	_, streams := s.transport.(*remote.Transport)
+func (sc *serverConn) noteHow(s *sessions.Session) {
+	_, streams := s.Transport.(*remote.Transport)
 	sc.streams.Store(streams)
-	sc.inResults.Store(s.stateless())
+	sc.inResults.Store(s.Stateless())
 }
 
 // noteUnnamed is called when the server has asked and it is not certain in the middle of which call. The next call gets another
 // session the first time, because calls are not made one by one on this one, and whenever a call that has left makes everything
 // on it uncertain.
-func (sc *serverConn) noteUnnamed(on rawTransport, left bool) {
+func (sc *serverConn) noteUnnamed(on sessions.Transport, left bool) {
 	first := !sc.shared.unnamed.Swap(true)
-	if s := sc.state().session; (first || left) && s != nil && s.transport == on && !s.stateless() {
+	if s := sc.state().session; (first || left) && s != nil && s.Transport == on && !s.Stateless() {
 		sc.discard(s)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/sessions"
 	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
@@ -34,7 +35,7 @@ type waiting struct {
 	lease *memory.Lease  // of the result
 	clock *pausing.Clock // of the call and of all requests about the task
 	task  *results.Task
-	on    *session // used last; it is held until the end of the wait
+	on    *sessions.Session // used last; it is held until the end of the wait
 	polls int
 
 	polled *memory.Lease   // of what the server has said of the task last
@@ -69,7 +70,7 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *toollist.Tool, call s
 	} else if res, err = w.first(ctx, q, t); w.task == nil {
 		return res, err
 	}
-	limited, cancel := w.clock.WithTimeout(ctx, w.limit()-time.Since(begun)+w.clock.Stood(), errCallTimeout)
+	limited, cancel := w.clock.WithTimeout(ctx, w.limit()-time.Since(begun)+w.clock.Stood(), sessions.ErrTimeout)
 	defer cancel()
 	defer context.AfterFunc(sc.life, cancel)()
 	raw, err := w.wait(ctx, limited)
@@ -113,9 +114,9 @@ func (w *waiting) result(ctx context.Context, raw json.RawMessage, t *toollist.T
 
 // query calls the tool.
 func (w *waiting) query(t *toollist.Tool) query {
-	return query{Call: w.call, noun: nounTool, clock: w.clock, send: func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
+	return query{Call: w.call, noun: nounTool, clock: w.clock, send: func(ctx context.Context, s *sessions.Session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
 		w.use(s)
-		return s.call(ctx, c, a, t, w.lease)
+		return callTool(ctx, s, c, a, t, w.lease)
 	}}
 }
 
@@ -140,7 +141,7 @@ func (w *waiting) wait(ctx, limited context.Context) (json.RawMessage, error) {
 		return raw, nil
 	case ctx.Err() != nil:
 		err = fmt.Errorf("waiting for %s: %w", w.label(), ctx.Err())
-	case errors.Is(context.Cause(limited), errCallTimeout):
+	case errors.Is(context.Cause(limited), sessions.ErrTimeout):
 		err = stages.Errorf(stages.Timeout, "", "%s did not end within %s", w.label(), w.limit())
 	case limited.Err() != nil:
 		err, lasting = w.sc.closedError(), false
@@ -158,15 +159,15 @@ func (w *waiting) wait(ctx, limited context.Context) (json.RawMessage, error) {
 func (w *waiting) label() string { return "the task of " + toolLabel(w.sc.server.Name, w.call.Name) }
 
 // use makes s the session that is held: it is not ended as an unused one, and its end waits until the task is cancelled.
-func (w *waiting) use(s *session) {
+func (w *waiting) use(s *sessions.Session) {
 	if w.on == s {
 		return
 	}
 	if s != nil {
-		s.calls.Add(1)
+		s.Calls.Add(1)
 	}
 	if w.on != nil {
-		w.on.release()
+		w.on.Release()
 	}
 	w.on = s
 	w.hold()
@@ -215,7 +216,7 @@ func (w *waiting) sleep(ctx context.Context) (json.RawMessage, error) {
 	w.polled.Close()
 	w.task.Result, w.task.Failure, w.task.Requests = nil, nil, nil
 	empty(w.lease)
-	return nil, pauseFor(ctx, w.task.Pause(w.polls))
+	return nil, pausing.For(ctx, w.task.Pause(w.polls))
 }
 
 // completed returns the result.
@@ -313,7 +314,7 @@ func (w *waiting) hide(words string) string {
 	if w.on == nil {
 		return words
 	}
-	return hideIn(w.on.transport, words)
+	return hideIn(w.on.Transport, words)
 }
 
 // request makes a request about the task. One that fails for a reason that may pass is made again: the task lives on while we
@@ -332,7 +333,7 @@ func (w *waiting) request(ctx context.Context, method string, limit time.Duratio
 		if bad == maxBadPolls || !passes(e) && !troubled || len(signedOut(e)) > 0 {
 			return nil, e
 		}
-		if err := pauseFor(ctx, w.task.Again(bad, max(e.Backoff, e.RetryAfter))); err != nil {
+		if err := pausing.For(ctx, w.task.Again(bad, max(e.Backoff, e.RetryAfter))); err != nil {
 			return nil, err
 		}
 	}
@@ -344,39 +345,35 @@ func (w *waiting) about(method string, limit time.Duration, lease *memory.Lease,
 	if given := w.sc.server.Timeout; given > 0 && limit == requestLimit {
 		c.Timeout = min(given, limit)
 	}
-	return query{Call: c, noun: "task of tool", aboutTask: true, exclusive: w.exclusive, clock: w.clock, send: func(ctx context.Context, s *session, c stages.Call, _ *asking) (json.RawMessage, *rpc.Failure) {
+	return query{Call: c, noun: "task of tool", aboutTask: true, exclusive: w.exclusive, clock: w.clock, send: func(ctx context.Context, s *sessions.Session, c stages.Call, _ *asking) (json.RawMessage, *rpc.Failure) {
 		w.use(s)
-		return s.askTask(ctx, w.held, w.task.ID, method, c.Trace, lease, members...)
+		return askTask(ctx, s, w.held, w.task.ID, method, c.Trace, lease, members...)
 	}}
 }
 
 // askTask makes a request about a task, for which held stands, if it is not nil. members are added to its parameters.
-func (s *session) askTask(ctx context.Context, held *rpc.Request, id, method string, trace stages.Trace, lease *memory.Lease, members ...[]byte) (json.RawMessage, *rpc.Failure) {
+func askTask(ctx context.Context, s *sessions.Session, held *rpc.Request, id, method string, trace stages.Trace, lease *memory.Lease, members ...[]byte) (json.RawMessage, *rpc.Failure) {
 	empty(lease) // of an answer that came in part
-	quoted, err := json.Marshal(id)
-	if err != nil {
-		return nil, &rpc.Failure{Err: err}
-	}
 	r := &rpc.Request{
-		Method: method, Name: id, Lease: lease, Headers: withTrace(nil, trace), About: held,
-		Params: s.params(trace, 0, append([][]byte{[]byte(`"taskId":`), quoted}, members...)...),
+		Method: method, Name: id, Lease: lease, Headers: sessions.WithTrace(nil, trace), About: held,
+		Params: s.Params(trace, 0, append([][]byte{[]byte(`"taskId":` + texts.JSON(id))}, members...)...),
 	}
-	return s.request(ctx, r)
+	return s.Request(ctx, r)
 }
 
 // cancel tells the server that nobody waits for the task any more, in the background. The session is held until it has heard.
 func (w *waiting) cancel() {
 	s, id, trace := w.on, w.task.ID, w.call.Trace
-	if s == nil || s.dead() {
+	if s == nil || s.Dead() {
 		return
 	}
-	s.calls.Add(1)
+	s.Calls.Add(1)
 	w.sc.pool.goroutines.run(func() {
-		defer s.release()
+		defer s.Release()
 		ctx, stop := context.WithTimeout(context.Background(), cancelLimit)
 		defer stop()
-		_, failure := s.askTask(ctx, nil, id, "tasks/cancel", trace, nil)
-		heard := failure == nil || isAnswer(failure) // it may have ended by now
+		_, failure := askTask(ctx, s, nil, id, "tasks/cancel", trace, nil)
+		heard := failure == nil || rpc.IsAnswer(failure) // it may have ended by now
 		if !heard && w.sc.oneByOne() {
 			w.sc.discard(s) // the server may still ask about the task, in the middle of a call
 		}

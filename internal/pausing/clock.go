@@ -1,4 +1,4 @@
-// Package pausing has timeouts that stand still while somebody is asked. It knows nothing of questions.
+// Package pausing has timeouts that stand still while somebody is asked, and waits. It knows nothing of questions.
 package pausing
 
 import (

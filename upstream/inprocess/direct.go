@@ -43,9 +43,6 @@ func (t *direct) Prepare(noted func(rpc.News), share *memory.Share, max int) {
 func (t *direct) begin(session *mcp.ServerSession) (end func() error) {
 	t.session = session
 	t.life, t.cancel = context.WithCancel(context.Background())
-	if t.beginning == nil {
-		return func() error { return nil }
-	}
 	return t.beginning()
 }
 

@@ -21,6 +21,9 @@ import (
 // begin is called when a session begins, and what it returns when the session has ended, after its calls. It may be nil.
 func Dial(s *mcp.Server, handlers map[string]mcp.ToolHandler, begin func() (end func() error)) func(context.Context) (mcp.Transport, error) {
 	s.AddReceivingMiddleware(recoverPanic)
+	if begin == nil {
+		begin = func() func() error { return func() error { return nil } }
+	}
 	return func(context.Context) (mcp.Transport, error) {
 		t := &direct{handlers: handlers, beginning: begin}
 		t.Transport = &rpc.Transport{

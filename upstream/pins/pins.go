@@ -123,7 +123,7 @@ func (p *Pins) update(change func(*state.Pins) bool) (known *state.Pins, file *s
 	}
 	switch {
 	case p.Dir == nil:
-		all := p.last()
+		all, _ := p.last()
 		if all == nil {
 			all = &state.Pins{First: true, Trusted: map[string]state.Pin{}, Waiting: map[string]state.Pin{}}
 		}
@@ -139,11 +139,11 @@ func (p *Pins) update(change func(*state.Pins) bool) (known *state.Pins, file *s
 	return known, file, err
 }
 
-// last are the pins as they were last read or written, or nil.
-func (p *Pins) last() *state.Pins {
+// last are the pins as they were last read or written, or nil, and when that was.
+func (p *Pins) last() (*state.Pins, time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.known
+	return p.known, p.written
 }
 
 func withoutDefinitions(p *state.Pins) *state.Pins {
@@ -159,7 +159,8 @@ func withoutDefinitions(p *state.Pins) *state.Pins {
 
 // compare changes pins by a list, and reports whether that is to be written.
 func (p *Pins) compare(known *state.Pins, list *toollist.List) (changed bool) {
-	if last := p.last(); known.First && last != nil && !last.First { // the file is gone: that makes nothing trusted
+	last, written := p.last()
+	if known.First && last != nil && !last.First { // the file is gone: that makes nothing trusted
 		*known, changed = *withoutDefinitions(last), true
 	}
 	if known.First && len(list.Tools) == 0 {
@@ -197,15 +198,9 @@ func (p *Pins) compare(known *state.Pins, list *toollist.List) (changed bool) {
 			known.Waiting[name], changed = pinOf(t), true
 		}
 	}
-	changed = changed || p.Hold && !known.Strict || time.Since(p.lastWritten()) > writeAgain
+	changed = changed || p.Hold && !known.Strict || time.Since(written) > writeAgain
 	known.First, known.Strict = false, known.Strict || p.Hold
 	return dropGone(known, here, p.Most) || changed
-}
-
-func (p *Pins) lastWritten() time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.written
 }
 
 // dropGone forgets tools that are gone, where there are too many. Others stay known: the server may list more tools for the

@@ -25,11 +25,19 @@ func CheckAnswer(method string, result json.RawMessage) (json.RawMessage, error)
 	if len(result) > maxAnswer || json.Compact(&line, result) != nil || line.Len() == 0 || line.Bytes()[0] != '{' {
 		return nil, errAnswer
 	}
-	var said struct {
-		Action string `json:"action"`
-	}
-	if method == rpc.Elicitation && (json.Unmarshal(line.Bytes(), &said) != nil || !actions[said.Action]) {
+	if method == rpc.Elicitation && !actions[ActionOf(line.Bytes())] {
 		return nil, errAnswer
 	}
 	return line.Bytes(), nil
+}
+
+// ActionOf returns what somebody has done with an elicitation, or "" if the answer does not say it.
+func ActionOf(answer json.RawMessage) string {
+	var said struct {
+		Action string `json:"action"`
+	}
+	if json.Unmarshal(answer, &said) != nil {
+		return ""
+	}
+	return said.Action
 }

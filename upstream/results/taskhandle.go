@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 )
 
@@ -19,11 +20,7 @@ type taskHandle struct {
 
 // Handle is what is kept of the task, on a server of that identity, begun on a session that has declared by.
 func (t *Task) Handle(server string, by questions.Declared) string {
-	text, err := json.Marshal(taskHandle{t.ID, t.Inline, server, &by})
-	if err != nil {
-		panic("upstream: internal error: " + err.Error()) // text can always be encoded
-	}
-	return string(text)
+	return texts.JSON(taskHandle{t.ID, t.Inline, server, &by})
 }
 
 // DeclaredFor is what the session has declared that a task was begun on, nil if that is not known.
@@ -39,10 +36,11 @@ var errOtherServer = errors.New("the configuration of the server has changed sin
 // TaskOf is the task that a handle stands for.
 func TaskOf(handle, server string) (*Task, error) {
 	var h taskHandle
-	if err := json.Unmarshal([]byte(handle), &h); err != nil {
-		return nil, fmt.Errorf("reading what is kept of a task: %w", err)
+	err := json.Unmarshal([]byte(handle), &h)
+	if err == nil {
+		err = checkTaskID(h.ID)
 	}
-	if err := checkTaskID(h.ID); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("reading what is kept of a task: %w", err)
 	}
 	if h.Server != server {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -69,11 +70,7 @@ type checkFunc func(ctx context.Context, args json.RawMessage, partial bool) (wr
 
 // object returns all fixed arguments as JSON.
 func (f fixed) object() json.RawMessage {
-	b, err := json.Marshal(map[string]json.RawMessage(f))
-	if err != nil {
-		panic("toollist: internal error: " + err.Error()) // the configuration was JSON
-	}
-	return b
+	return json.RawMessage(texts.JSON(map[string]json.RawMessage(f)))
 }
 
 // has reports whether arguments have a name in any case: many servers accept ROOT for root.

@@ -1,14 +1,14 @@
-package upstream
+package sessions
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
@@ -22,7 +22,7 @@ const (
 // A batch is the resources of one request subscriptions/listen. If the set changes, another request takes the place of that one,
 // which goes on until the server has acknowledged the new one: no update is missed.
 type batch struct {
-	f       *feed
+	f       *Feed
 	wake    chan struct{}                // the set has changed; holds at most one
 	uris    map[string]bool              // acknowledged; guarded by f.mu, as is everything below
 	joining map[string]chan *rpc.Failure // to be acknowledged; each gets its failure, or nil
@@ -33,14 +33,14 @@ type batch struct {
 // two, so each has one URI. f.mu is held.
 func (b *batch) room(uri string) bool {
 	n := len(b.uris) + len(b.joining)
-	if b.f.s.transport.Traits().NoListener {
+	if b.f.s.Transport.Traits().NoListener {
 		return n < batchURIs && b.size+len(uri) <= batchBytes
 	}
 	return n == 0
 }
 
 // join adds a URI to a batch, and waits until the server has acknowledged it.
-func (f *feed) join(ctx context.Context, uri string) *rpc.Failure {
+func (f *Feed) join(ctx context.Context, uri string) *rpc.Failure {
 	done := make(chan *rpc.Failure, 1)
 	f.mu.Lock()
 	i := slices.IndexFunc(f.batches, func(b *batch) bool { return b.room(uri) })
@@ -76,7 +76,7 @@ func (b *batch) changed() {
 }
 
 // leave takes a URI out of its batch.
-func (f *feed) leave(uri string) {
+func (f *Feed) leave(uri string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range f.batches {
@@ -101,10 +101,10 @@ func (b *batch) run() {
 		}
 		if len(joining) > 0 || len(uris) < len(now.of()) {
 			l := b.listen(uris)
-			accepted, failure := l.acknowledged(b.f.conn.pool.options.CallTimeout)
+			accepted, failure := l.acknowledged(b.f.Limit)
 			if failure != nil {
 				l.stop()
-				if isAnswer(failure) && len(joining) > 1 {
+				if rpc.IsAnswer(failure) && len(joining) > 1 {
 					most = len(joining) / 2
 					continue
 				}
@@ -112,7 +112,7 @@ func (b *batch) run() {
 				missed := now.ended()
 				now.stop()
 				if now = l; missed {
-					b.f.conn.pool.subscriptions.missed(b.f.conn, uris)
+					b.f.Missed(uris)
 				}
 			}
 			if b.settle(joining, accepted, failure); len(joining) > 0 {
@@ -149,7 +149,7 @@ func (b *batch) drop() {
 	b.f.batches = slices.DeleteFunc(b.f.batches, func(other *batch) bool { return other == b })
 }
 
-// close ends the batch and all who wait. It returns the resources whose updates came.
+// Close ends the batch and all who wait. It returns the resources whose updates came.
 func (b *batch) close(failure *rpc.Failure) []string {
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()
@@ -240,7 +240,7 @@ func (l *listen) acknowledged(limit time.Duration) ([]string, *rpc.Failure) {
 	case <-l.over:
 		return nil, l.failure
 	case <-timer.C:
-		return nil, &rpc.Failure{Err: errCallTimeout, Sent: true}
+		return nil, &rpc.Failure{Err: ErrTimeout, Sent: true}
 	}
 }
 
@@ -250,13 +250,10 @@ func (b *batch) listen(uris []string) *listen {
 	l := &listen{uris: uris, acked: make(chan []string, 1), over: make(chan struct{})}
 	ctx, cancel := context.WithCancel(f.life)
 	l.cancel = cancel
-	wanted, err := json.Marshal(map[string]any{"resourceSubscriptions": uris})
-	if err != nil {
-		panic("upstream: internal error: " + err.Error()) // text can always be encoded
-	}
-	lease := f.conn.pool.options.Results.Lease()
+	wanted := []byte(texts.JSON(map[string]any{"resourceSubscriptions": uris}))
+	lease := f.Memory.Lease()
 	r := &rpc.Request{
-		Method: rpc.Listen, Version: f.s.version, Lease: lease, Params: f.s.params(stages.Trace{}, 0, []byte(`"notifications":`), wanted),
+		Method: rpc.Listen, Version: f.s.Version, Lease: lease, Params: f.s.Params(stages.Trace{}, 0, []byte(`"notifications":`), wanted),
 		Acknowledged: func(accepted []string) {
 			select {
 			case l.acked <- accepted:
@@ -269,7 +266,7 @@ func (b *batch) listen(uris []string) *listen {
 		defer lease.Close()
 		l.failure = f.errEnded()
 		f.during(func() {
-			if _, l.failure = f.s.transport.Request(ctx, r); l.failure == nil { // the server has ended it
+			if _, l.failure = f.s.Transport.Request(ctx, r); l.failure == nil { // the server has ended it
 				l.failure = &rpc.Failure{Err: rpc.ErrClosed}
 			}
 		})

@@ -1,4 +1,4 @@
-package upstream
+package sessions
 
 import (
 	"encoding/json"
@@ -14,9 +14,9 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// requestMeta is what every request of the newer era says about this client beside its capabilities: members of _meta. The words
+// RequestMeta is what every request of the newer era says about this client beside its capabilities: members of _meta. The words
 // of agents about themselves are not passed on to servers.
-func requestMeta(version string, impl *mcp.Implementation) []byte {
+func RequestMeta(version string, impl *mcp.Implementation) []byte {
 	return withMember(withMember(nil, mcp.MetaKeyProtocolVersion, texts.JSON(version)), mcp.MetaKeyClientInfo, texts.JSON(impl))
 }
 
@@ -28,15 +28,15 @@ func withMember(members []byte, name, value string) []byte {
 	return slices.Concat(members, []byte(`"`), []byte(name), []byte(`":`), []byte(value))
 }
 
-// params makes the parameters of a request of their members, as written in parts, and _meta, if that is needed. A token
+// Params makes the parameters of a request of their members, as written in parts, and _meta, if that is needed. A token
 // of 0 asks for no progress. The parts are copied once: the memory that arguments count as has no room for more.
-func (s *session) params(trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
-	return s.paramsWith(s.capabilities, trace, token, members...)
+func (s *Session) Params(trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
+	return s.ParamsWith(s.Capabilities, trace, token, members...)
 }
 
-// paramsWith is params with capabilities for this request.
-func (s *session) paramsWith(capabilities string, trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
-	meta := s.meta
+// ParamsWith is Params with capabilities for this request.
+func (s *Session) ParamsWith(capabilities string, trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
+	meta := s.Meta
 	if capabilities != "" {
 		meta = withMember(meta, mcp.MetaKeyClientCapabilities, capabilities)
 	}
@@ -46,8 +46,8 @@ func (s *session) paramsWith(capabilities string, trace stages.Trace, token int6
 	for _, f := range traceFields(trace) {
 		meta = withMember(meta, f.name, texts.JSON(f.text))
 	}
-	if s.gateway {
-		meta = withMember(meta, HopsKey, strconv.Itoa(trace.Hops+1))
+	if s.hops != "" {
+		meta = withMember(meta, s.hops, strconv.Itoa(trace.Hops+1))
 	}
 	parts := append([][]byte{[]byte("{")}, members...)
 	if len(meta) > 0 {
@@ -68,9 +68,9 @@ func traceFields(trace stages.Trace) []traceField {
 	return slices.DeleteFunc(fields, func(f traceField) bool { return f.text == "" })
 }
 
-// withTrace adds the headers of a trace, for proxies that do not read messages. Agents write the values: those that no
+// WithTrace adds the headers of a trace, for proxies that do not read messages. Agents write the values: those that no
 // header can hold are left out.
-func withTrace(headers map[string]string, trace stages.Trace) map[string]string {
+func WithTrace(headers map[string]string, trace stages.Trace) map[string]string {
 	for _, f := range traceFields(trace) {
 		if !httpguts.ValidHeaderFieldValue(f.text) {
 			continue

@@ -1,28 +1,30 @@
-package upstream
+package sessions
 
 import (
 	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// A feed is what brings the updates of resources on one session. The older protocol has a request for each resource, and over
+// A Feed is what brings the updates of resources on one session. The older protocol has a request for each resource, and over
 // HTTP a standing stream; the newer one has requests that last, for one resource each with a program, and for many over HTTP,
 // where each takes a connection. All of it is open only while somebody is subscribed, but for a standing stream on which the
 // server may ask.
-type feed struct {
-	s    *session
-	life context.Context // of the session
-	end  context.CancelFunc
-	conn *serverConn // set before the session is used
+type Feed struct {
+	s     *Session
+	life  context.Context // of the session
+	end   context.CancelFunc
+	Owner // set before the session is used
 
 	requests atomic.Int32 // in flight, that do not count as calls
 
@@ -34,40 +36,52 @@ type feed struct {
 	batches  []*batch
 }
 
-func newFeed(s *session) *feed {
-	f := &feed{s: s, uris: map[string]bool{}}
+// A Owner is what a feed needs of those who have its session.
+type Owner struct {
+	Start  func(run func()) bool           // runs something in a goroutine; false: it does not any more
+	Lost   func(s *Session, uris []string) // the session brings no updates any more: of these resources, or of all if there are none
+	Missed func(uris []string)             // updates of resources may have been missed
+	Limit  time.Duration                   // of a request
+	Memory *memory.Share                   // for messages
+}
+
+func newFeed(s *Session) *Feed {
+	f := &Feed{s: s, uris: map[string]bool{}}
 	f.life, f.end = context.WithCancel(context.Background())
 	return f
 }
 
+// Own sets who has the session, before it is used.
+func (s *Session) Own(o Owner) { s.Feed.Owner = o }
+
 // used reports whether somebody is subscribed to anything.
-func (f *feed) used() bool {
+func (f *Feed) used() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.opening+len(f.uris) > 0
 }
 
-// brings reports whether updates of a resource come.
-func (f *feed) brings(uri string) bool {
+// Brings reports whether updates of a resource come.
+func (f *Feed) Brings(uri string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.uris[uri] && !f.s.dead()
+	return f.uris[uri] && !f.s.Dead()
 }
 
 // lost reports that the session brings no updates any more: of these resources, or of all if there are none.
-func (f *feed) lost(uris ...string) {
+func (f *Feed) lost(uris ...string) {
 	if f.life.Err() == nil {
-		f.conn.pool.subscriptions.lost(f.conn, f.s, uris)
+		f.Lost(f.s, uris)
 	}
 }
 
 // start runs f in a goroutine of the pool. It reports false after the end.
-func (f *feed) start(run func()) bool {
-	return f.life.Err() == nil && f.conn.pool.goroutines.start(run)
+func (f *Feed) start(run func()) bool {
+	return f.life.Err() == nil && f.Start(run)
 }
 
 // during makes a request, unless the session has ended. Whoever ends the session waits for it.
-func (f *feed) during(request func()) bool {
+func (f *Feed) during(request func()) bool {
 	f.requests.Add(1)
 	defer f.requests.Add(-1)
 	if f.life.Err() != nil {
@@ -78,16 +92,16 @@ func (f *feed) during(request func()) bool {
 }
 
 // errEnded is the failure of a subscription on a session that has ended.
-func (f *feed) errEnded() *rpc.Failure { return &rpc.Failure{Err: rpc.ErrClosed, Lost: true} }
+func (f *Feed) errEnded() *rpc.Failure { return &rpc.Failure{Err: rpc.ErrClosed, Lost: true} }
 
 // answered is a failure with an error of the protocol, as if the server had sent it.
 func answered(code int64, format string, args ...any) *rpc.Failure {
 	return &rpc.Failure{Err: &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
 }
 
-// subscribe subscribes to a resource.
-func (f *feed) subscribe(ctx context.Context, c stages.Call) *rpc.Failure {
-	if said := f.s.sdk.InitializeResult().Capabilities; said == nil || said.Resources == nil || !said.Resources.Subscribe {
+// Subscribe subscribes to a resource.
+func (f *Feed) Subscribe(ctx context.Context, c stages.Call) *rpc.Failure {
+	if said := f.s.SDK.InitializeResult().Capabilities; said == nil || said.Resources == nil || !said.Resources.Subscribe {
 		return answered(jsonrpc.CodeMethodNotFound, "the server does not report changes of its resources: read the resource again now and then")
 	}
 	f.count(1)
@@ -99,18 +113,18 @@ func (f *feed) subscribe(ctx context.Context, c stages.Call) *rpc.Failure {
 	return failure
 }
 
-func (f *feed) ask(ctx context.Context, c stages.Call) *rpc.Failure {
-	if f.s.stateless() {
+func (f *Feed) ask(ctx context.Context, c stages.Call) *rpc.Failure {
+	if f.s.Stateless() {
 		return f.join(ctx, c.Name)
 	}
 	var st *standing
-	if t, ok := f.s.transport.(*remote.Transport); ok {
+	if t, ok := f.s.Transport.(*remote.Transport); ok {
 		var failure *rpc.Failure
 		if st, failure = f.stand(ctx, t); failure != nil {
 			return failure
 		}
 	}
-	if _, failure := f.s.request(ctx, f.request("resources/subscribe", c)); failure != nil {
+	if _, failure := f.s.Request(ctx, f.request("resources/subscribe", c)); failure != nil {
 		return failure
 	}
 	f.mu.Lock()
@@ -122,19 +136,19 @@ func (f *feed) ask(ctx context.Context, c stages.Call) *rpc.Failure {
 	return nil
 }
 
-func (f *feed) request(method string, c stages.Call) *rpc.Request {
-	return &rpc.Request{Method: method, BeforeSend: c.Sent, Params: f.s.params(c.Trace, 0, []byte(`"uri":`), []byte(texts.JSON(c.Name)))}
+func (f *Feed) request(method string, c stages.Call) *rpc.Request {
+	return &rpc.Request{Method: method, BeforeSend: c.Sent, Params: f.s.Params(c.Trace, 0, []byte(`"uri":`), []byte(texts.JSON(c.Name)))}
 }
 
-// unsubscribe ends a subscription. Whatever the server answers, its updates count no more.
-func (f *feed) unsubscribe(uri string) {
-	if f.s.stateless() {
+// Unsubscribe ends a subscription. Whatever the server answers, its updates count no more.
+func (f *Feed) Unsubscribe(uri string) {
+	if f.s.Stateless() {
 		f.leave(uri)
 	} else {
 		f.during(func() {
 			ctx, cancel := context.WithTimeout(f.life, closeLimit)
 			defer cancel()
-			_, _ = f.s.request(ctx, f.request("resources/unsubscribe", stages.Call{Name: uri}))
+			_, _ = f.s.Request(ctx, f.request("resources/unsubscribe", stages.Call{Name: uri}))
 		})
 	}
 	f.mu.Lock()
@@ -144,7 +158,7 @@ func (f *feed) unsubscribe(uri string) {
 }
 
 // count counts requests to subscribe.
-func (f *feed) count(n int) {
+func (f *Feed) count(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.opening += n
@@ -159,7 +173,7 @@ type standing struct {
 }
 
 // stand waits until the standing stream is open.
-func (f *feed) stand(ctx context.Context, t *remote.Transport) (*standing, *rpc.Failure) {
+func (f *Feed) stand(ctx context.Context, t *remote.Transport) (*standing, *rpc.Failure) {
 	f.mu.Lock()
 	st := f.standing
 	if st == nil {
@@ -186,9 +200,9 @@ func (f *feed) stand(ctx context.Context, t *remote.Transport) (*standing, *rpc.
 }
 
 // stream reads the standing stream to its end.
-func (f *feed) stream(life context.Context, t *remote.Transport, st *standing) {
+func (f *Feed) stream(life context.Context, t *remote.Transport, st *standing) {
 	defer st.end()
-	st.failure = t.Listen(life, f.s.version, sync.OnceFunc(func() { close(st.opened) }))
+	st.failure = t.Listen(life, f.s.Version, sync.OnceFunc(func() { close(st.opened) }))
 	f.mu.Lock()
 	ours := f.standing == st // else nobody needs it
 	if ours {
@@ -202,15 +216,15 @@ func (f *feed) stream(life context.Context, t *remote.Transport, st *standing) {
 	}
 }
 
-// keepStanding makes the standing stream last as long as the session, once it is open: the server may ask on it.
-func (f *feed) keepStanding() {
+// KeepStanding makes the standing stream last as long as the session, once it is open: the server may ask on it.
+func (f *Feed) keepStanding() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.kept = true
 }
 
 // rest ends the standing stream if nobody needs it.
-func (f *feed) rest() {
+func (f *Feed) rest() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.s.touch()

@@ -1,10 +1,12 @@
-package upstream
+package sessions
 
 import (
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 const (
@@ -13,28 +15,28 @@ const (
 	standingRest  = time.Minute     // a stream that lasted so long was no failure
 )
 
-// keepStanding opens the standing stream of a session whose server may ask on it, as many do, and waits a moment until it is
+// KeepStanding opens the standing stream of a session whose server may ask on it, as many do, and waits a moment until it is
 // open. The stream lasts as long as the session, and brings updates of resources too. A server without one asks elsewhere.
-func (sc *serverConn) keepStanding(s *session) {
-	t, ok := s.transport.(*remote.Transport)
-	if !ok || s.stateless() || !s.answers && s.roots == nil {
+func (s *Session) KeepStanding() {
+	t, ok := s.Transport.(*remote.Transport)
+	if !ok || s.Stateless() || !s.Answers && s.Roots == nil {
 		return
 	}
-	s.feed.keepStanding()
+	s.Feed.keepStanding()
 	opened := make(chan struct{})
 	open := sync.OnceFunc(func() { close(opened) })
-	if !s.feed.start(func() { defer open(); s.feed.standOn(t, open) }) {
+	if !s.Feed.start(func() { defer open(); s.Feed.standOn(t, open) }) {
 		return
 	}
 	select {
 	case <-opened:
 	case <-time.After(standingWait):
-	case <-s.feed.life.Done():
+	case <-s.Feed.life.Done():
 	}
 }
 
 // standOn opens the standing stream again and again. It calls opened when the stream is open.
-func (f *feed) standOn(t *remote.Transport, opened func()) {
+func (f *Feed) standOn(t *remote.Transport, opened func()) {
 	for pause := standingPause; f.life.Err() == nil; pause = min(2*pause, standingRest) {
 		begun := time.Now()
 		st, failure := f.stand(f.life, t)
@@ -43,12 +45,12 @@ func (f *feed) standOn(t *remote.Transport, opened func()) {
 			<-st.over
 			failure = st.failure
 		}
-		if isAnswer(failure) || failure.Lost {
+		if rpc.IsAnswer(failure) || failure.Lost {
 			return
 		}
 		if time.Since(begun) > standingRest {
 			pause = standingPause
 		}
-		_ = pauseFor(f.life, pause) // the loop looks at its end
+		_ = pausing.For(f.life, pause) // the loop looks at its end
 	}
 }
