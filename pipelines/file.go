@@ -35,9 +35,8 @@ type Definition struct {
 
 	names []string // of the parameters, in their order
 	plan  hujson.Value
-	calls []string // saved pipelines that the plan calls
-	saves bool     // a stage saves a file
 
+	calls   []string // saved pipelines that the plan calls
 	servers []string // that it calls itself
 }
 

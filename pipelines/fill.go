@@ -60,7 +60,7 @@ func (r *reader) uses(d *Definition) {
 			r.fail(strings.Index(string(r.text), string(hujson.String(name))), "parameters.properties."+name, "the parameter is declared and not used")
 		}
 	}
-	d.calls, d.saves, d.servers = f.calls, f.saves, f.servers
+	d.calls, d.servers = f.calls, f.servers
 	if len(r.errs) == 0 {
 		r.checkDefaults(d)
 	}
@@ -80,7 +80,6 @@ type filler struct {
 	used  map[string]int // names of parameters, with the offset of a use
 	all   bool           // some program reads all of $params
 	calls []string
-	saves bool // a stage saves a file
 
 	servers []string // that tools are called of
 	errs    []mistake
@@ -165,23 +164,24 @@ func (f *filler) stage(v *hujson.Value, key string, at stages.Place) {
 		}
 		return ""
 	}
-	kind := text("type")
-	switch {
-	case kind == "tool" && text("server") == Server:
+	kind := stages.KindNamed(text("type"))
+	if kind == nil {
+		kind = &stages.Kind{} // the check against the tools says so
+	}
+	switch calls := kind.Values == stages.ValuesInArgs; {
+	case calls && text("server") == Server:
 		f.calls = append(f.calls, text("name"))
-	case kind == "tool":
+	case calls:
 		f.servers = append(f.servers, text("server"))
-	case kind == "tee":
-		f.saves = true
-	case kind == "from":
+	case kind.Begins:
 		f.fail(v, key, "a saved pipeline cannot begin with what an earlier run has produced")
 	}
 	f.object(object, func(name string, v *hujson.Value) func() {
 		at, key := at, within(key, name)
 		switch {
-		case kind == "tool" && name == "args":
+		case kind.Values == stages.ValuesInArgs && name == "args":
 			return f.argument(v, key)
-		case kind == "command" && name == "args":
+		case kind.Values == stages.ValuesAsWords && name == "args":
 			return func() { f.command(v, key, at, text("command") == "jq") }
 		case name == "stages":
 			return func() { f.list(v, key, at) }
