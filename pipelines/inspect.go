@@ -107,7 +107,7 @@ func (s *Set) compile(ctx context.Context, d *Definition, look *lookup, t *Tool)
 		look.hints = Hints{} // it may do anything
 	}
 	if plan != nil {
-		t.Info.Chains = plan.Chains()
+		t.Info.Chains, t.Info.Calls = plan.Chains(), plan.Plan().Most.Calls
 	}
 	return nil
 }
