@@ -560,3 +560,35 @@ func (w *savedWorld) as(t *testing.T, who string) *mcp.ClientSession {
 	t.Cleanup(func() { session.Close() })
 	return session
 }
+
+// TestSavedLimits: what a saved pipeline uses counts for the run that calls it.
+func TestSavedLimits(t *testing.T) {
+	chain := func(next string) string {
+		return one + `"pipeline":[{"type":"tool","server":"pipelines","name":"` + next + `","args":{"x":{"$param":"x"}}}]`
+	}
+	w := newSavedWorld(t, nil, func(o *gateway.Options) { o.Limits = stages.Limits{Calls: 7, Held: 1 << 20} }, map[string]string{
+		"reads": oneItem, "d1": chain("d2"), "d2": chain("d3"), "d3": jqOf, "e1": chain("e2"), "e2": chain("e3"), "e3": chain("e4"), "e4": jqOf,
+		"large": one + `"pipeline":[{"type":"tool","server":"shop","name":"large","args":{"id":{"$param":"x"}}}]`,
+	})
+	w.shop.Add(mcptest.Tool{Name: "large", ReadOnly: true, Schema: itemSchema, Do: func(args map[string]any) (string, error) {
+		n, err := args["id"].(json.Number).Int64()
+		return strings.Repeat("x", int(n)<<10), err
+	}})
+	each := func(n int, name string) string {
+		return fmt.Sprintf(`[{"type":"command","command":"jq","args":["-n","-c","range(1;%d)|{id: .}"]},{"type":"tool","server":"pipelines","name":%q,"for_each":true,"distinct":false}]`, n+1, name)
+	}
+	for _, c := range []struct{ plan, fails string }{
+		{each(3, "reads"), ""},
+		{each(4, "reads"), "limit calls"},
+		{`[{"type":"tool","server":"pipelines","name":"large","args":{"x":200}}]`, ""},
+		{`[{"type":"tool","server":"pipelines","name":"large","args":{"x":700}}]`, "limit held"},
+		{`[{"type":"tool","server":"pipelines","name":"d1","args":{"x":1}}]`, ""},
+		{`[{"type":"tool","server":"pipelines","name":"e1","args":{"x":1}}]`, "limit nesting"},
+		{`[{"type":"tool","server":"pipelines","name":"reads","args":{"id":1},"paginate":true}]`, "has no pages"},
+	} {
+		text, result := w.execute(t, c.plan)
+		if result.IsError != (c.fails != "") || !strings.Contains(text, c.fails) {
+			t.Errorf("%s: got %.400s, want %q", c.plan, text, c.fails)
+		}
+	}
+}
