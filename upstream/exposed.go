@@ -109,10 +109,19 @@ func (p *Pool) OnTools(f func()) {
 }
 
 // exposes reports whether the pool follows the list of the server's tools for clients.
-func (sc *serverConn) exposes() bool { return len(sc.exposed) > 0 && sc.pool.onTools.Load() != nil }
+func (sc *serverConn) exposes() bool {
+	follows := sc.pool.follows.Load()
+	return (len(sc.exposed) > 0 || follows != nil && (*follows)(sc.server.Name)) && sc.pool.onTools.Load() != nil
+}
+
+// FollowTools makes the pool follow the lists of more servers than those with exposed tools, from [Pool.OnTools] on.
+func (p *Pool) FollowTools(server func(name string) bool) { p.follows.Store(&server) }
 
 // toolsChanged reports that the list of the server's tools is another one.
 func (sc *serverConn) toolsChanged(old, now *toollist.List) {
+	if old != nil && slices.Equal(old.Tools, now.Tools) {
+		return
+	}
 	sc.pool.generation.Add(1)
 	if f := sc.pool.onTools.Load(); f != nil && !slices.EqualFunc(sc.exposedOf(old), sc.exposedOf(now), (*toollist.Tool).Same) {
 		(*f)()

@@ -124,8 +124,18 @@ type Invocation struct {
 	tries   bool
 	bare    []string // Argv without files, for a probe; nil if there are none
 
+	judged []string // see Judged; nil: Argv
+
 	// ScriptAt is the index of the argument that is the script, or the pattern; -1 if there is none.
 	ScriptAt int
+}
+
+// Judged is what the verdict on the script depends on: equal texts have equal verdicts.
+func (inv Invocation) Judged() []string {
+	if inv.judged != nil {
+		return inv.judged
+	}
+	return inv.Argv
 }
 
 // LineBuffered returns the invocation changed so that the program writes every line as soon as it has it, where the
@@ -193,7 +203,7 @@ func tooMany(name string, n int) *stages.Error {
 
 // parse reads args and writes them anew.
 func (p *Program) parse(args []string, there Given) (Invocation, *stages.Error) {
-	w, err := p.read(args)
+	w, err := p.read(args, there.Values...)
 	if err != nil {
 		return Invocation{}, err
 	}
@@ -210,6 +220,9 @@ func (p *Program) parse(args []string, there Given) (Invocation, *stages.Error) 
 		if err := p.arrange(w, &inv); err != nil {
 			return Invocation{}, err
 		}
+	}
+	if err := w.judgeValues(args, there, inv); err != nil {
+		return Invocation{}, err
 	}
 	if inv.Inputs, err = w.inputs(there.Inputs); err != nil {
 		return Invocation{}, err
