@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/schemas"
@@ -57,6 +58,9 @@ type Options struct {
 	// 0: [DefaultAskTimeout], negative: nobody is asked.
 	AskTimeout time.Duration
 	Sampling   bool // servers may ask the models of clients
+
+	Pipelines *pipelines.Store // saved ones; nil: there are none
+	AllowSave bool             // agents save pipelines
 
 	// NameOf returns the name of a caller for the log; nil: the log names no callers.
 	NameOf func(*auth.TokenInfo) string
@@ -126,7 +130,7 @@ func New(o Options) *Gateway {
 		Logger:       sdkLog(o.Log),
 	}), o.HTTP)
 	g.self, g.grace = self, o.Grace
-	g.own = g.tools()
+	g.own = slices.DeleteFunc(g.tools(), func(t tool) bool { return t.name == saveName && (o.Pipelines == nil || !o.AllowSave) })
 	for _, t := range g.own {
 		g.handlers[t.name] = g.serve(t)
 		g.server.AddTool(t.tool(), g.handlers[t.name])
@@ -223,6 +227,7 @@ func (g *Gateway) tools() []tool {
 		{"list_all_tools", "List the tools of all servers", "list_all_tools", listText, listSchema, false, g.lookups, g.listAllTools},
 		{"get_tool_details", "Show tools in full", "get_tool_details", detailsText, detailsSchema, false, g.lookups, g.getToolDetails},
 		{"list_available_shell_commands", "List the commands", "list_available_shell_commands", commandsText, commandsSchema, false, g.lookups, g.listCommands},
+		{saveName, "Save a pipeline as a tool", saveName, saveText, saveSchema, true, g.lookups, g.savePipeline},
 	}
 }
 
