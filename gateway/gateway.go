@@ -39,6 +39,11 @@ type Options struct {
 	AddressRuns int // of one address without authentication; three quarters of Runs if 0; no bound for this machine
 	MaxOutput   int // the largest max_output of a call, in characters; [schemas.MaxOutput] if 0
 
+	// Pipelines are the saved pipelines, which need Upstream; nil: there are none. PipelineTools selects those that clients also
+	// call by names of their own: see [CheckPipelineTools].
+	Pipelines     *pipelines.Set
+	PipelineTools string
+
 	// Names makes the names of the tools of Upstream that clients call beside ours.
 	Names NameRule
 
@@ -60,8 +65,7 @@ type Options struct {
 	AskTimeout time.Duration
 	Sampling   bool // servers may ask the models of clients
 
-	Pipelines *pipelines.Store // saved ones; nil: there are none
-	AllowSave bool             // agents save pipelines
+	AllowSave bool // agents save pipelines in Pipelines
 
 	// NameOf returns the name of a caller for the log; nil: the log names no callers.
 	NameOf func(*auth.TokenInfo) string
@@ -161,6 +165,9 @@ func (g *Gateway) relayServers() {
 	g.exposed = newExposed(g.o.Upstream, g.o.Names, g.o.Log)
 	g.exposes = true
 	g.handle = g.guarded(g.callAny)
+	if g.o.Pipelines != nil {
+		g.o.Upstream.FollowTools(g.o.Pipelines.Calls)
+	}
 	g.o.Upstream.OnTools(g.toolsChanged)
 	g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
 		return g.readResource(ctx, req, nil)

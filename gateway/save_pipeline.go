@@ -65,7 +65,7 @@ func (g *Gateway) savePipeline(ctx context.Context, req *mcp.CallToolRequest) (*
 		return nil, wrong
 	}
 	author := pipelines.Author{Agent: true, Caller: keeper}
-	v, err := g.o.Pipelines.Save(ctx, call.Name, text, call.Version, author)
+	v, err := g.o.Pipelines.Store().Save(ctx, call.Name, text, call.Version, author)
 	if err != nil {
 		return nil, g.notSaved(ctx, call.Name, author, err)
 	}
@@ -127,7 +127,7 @@ func (g *Gateway) notSaved(ctx context.Context, name string, author pipelines.Au
 	code, hint, text := stages.Internal, "the operator of this gateway finds the reason in its log", "the pipeline could not be saved"
 	switch {
 	case errors.Is(err, pipelines.ErrConflict):
-		own, _ := g.o.Pipelines.Get(ctx, name, func(v pipelines.Version) bool { return v.VisibleTo(author.Caller) })
+		own, _ := g.o.Pipelines.Store().Get(ctx, name, func(v pipelines.Version) bool { return v.VisibleTo(author.Caller) })
 		code, text = stages.InvalidArguments, fmt.Sprintf("nothing of that version is there: %s is at version %d", name, own.Version.Number)
 		hint = fmt.Sprintf(`look at it with get_tool_details, and give "version": %d to replace it, or another name`, own.Version.Number)
 		if own.Version.Number == 0 {

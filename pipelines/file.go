@@ -36,6 +36,9 @@ type Definition struct {
 	names []string // of the parameters, in their order
 	plan  hujson.Value
 	calls []string // saved pipelines that the plan calls
+	saves bool     // a stage saves a file
+
+	servers []string // that it calls itself
 }
 
 // An Example is a call and what must be true of its output.

@@ -57,7 +57,7 @@ func (r *reader) uses(d *Definition) {
 			r.fail(strings.Index(string(r.text), string(hujson.String(name))), "parameters.properties."+name, "the parameter is declared and not used")
 		}
 	}
-	d.calls = f.calls
+	d.calls, d.saves, d.servers = f.calls, f.saves, f.servers
 	if len(r.errs) == 0 {
 		r.checkDefaults(d)
 	}
@@ -67,13 +67,19 @@ func (r *reader) uses(d *Definition) {
 type filler struct {
 	values map[string]json.RawMessage
 	open   bool // there are no values yet: a hole is written as it is
-	out    bytes.Buffer
-	spots  map[stages.Place][]int
+
+	guessed  map[string]bool       // parameters whose values nobody has written
+	doubtful map[stages.Place]bool // commands that have such a value as an argument
+	out      bytes.Buffer
+	spots    map[stages.Place][]int
 
 	used  map[string]int // names of parameters, with the offset of a use
 	all   bool           // some program reads all of $params
 	calls []string
-	errs  []mistake
+	saves bool // a stage saves a file
+
+	servers []string // that tools are called of
+	errs    []mistake
 }
 
 type mistake struct {
@@ -156,8 +162,15 @@ func (f *filler) stage(v *hujson.Value, key string, at stages.Place) {
 		return ""
 	}
 	kind := text("type")
-	if kind == "tool" && text("server") == Server {
+	switch {
+	case kind == "tool" && text("server") == Server:
 		f.calls = append(f.calls, text("name"))
+	case kind == "tool":
+		f.servers = append(f.servers, text("server"))
+	case kind == "tee":
+		f.saves = true
+	case kind == "from":
+		f.fail(v, key, "a saved pipeline cannot begin with what an earlier run has produced")
 	}
 	f.object(object, func(name string, v *hujson.Value) func() {
 		at, key := at, within(key, name)
@@ -229,6 +242,8 @@ func (f *filler) argument(v *hujson.Value, key string) func() {
 			return func() { f.out.Write(standard(v)) }
 		case !given:
 			return nil
+		case f.guessed[name]:
+			value = json.RawMessage(guess)
 		}
 		return func() { f.out.Write(value) }
 	}
@@ -292,6 +307,7 @@ func (f *filler) command(v *hujson.Value, key string, at stages.Place, jq bool) 
 		}
 		if given || f.open {
 			f.spots[at] = append(f.spots[at], len(args))
+			f.doubt(at, name)
 			args = append(args, value)
 		}
 	}
@@ -302,6 +318,16 @@ func (f *filler) command(v *hujson.Value, key string, at stages.Place, jq bool) 
 	f.out.WriteByte('[')
 	f.out.Write(bytes.Join(raws(args), []byte{','}))
 	f.out.WriteByte(']')
+}
+
+// doubt notes that a command has an argument that nobody has written.
+func (f *filler) doubt(at stages.Place, name string) {
+	if f.guessed[name] {
+		if f.doubtful == nil {
+			f.doubtful = map[stages.Place]bool{}
+		}
+		f.doubtful[at] = true
+	}
 }
 
 func raws(list []json.RawMessage) [][]byte {

@@ -138,6 +138,21 @@ func (d *Definition) Values(ctx context.Context, args json.RawMessage) (map[stri
 	return values, nil
 }
 
+// CheckOutput refuses an output that the output schema does not allow. Without such a schema, any output is right.
+func (d *Definition) CheckOutput(ctx context.Context, output []byte) error {
+	if d.OutputSchema == nil {
+		return nil
+	}
+	wrong, note := checkerOf(d.OutputSchema)(ctx, output, false)
+	if note != "" {
+		wrong = append(wrong, note)
+	}
+	if wrong == nil {
+		return nil
+	}
+	return stages.Errorf(stages.ToolError, "the saved pipeline or its outputSchema has to be changed", "the output does not fit the outputSchema: %s", strings.Join(wrong, "; "))
+}
+
 // said names the parameters for messages.
 func (d *Definition) said() string {
 	if len(d.names) == 0 {

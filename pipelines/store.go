@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -46,9 +47,15 @@ type Store struct {
 
 	mu    sync.Mutex // also while files are read
 	read  bool
-	saved map[string]*Saved // guarded by mu, as is all above
+	saved map[string]*Saved // guarded by mu, as is all above and below
 	err   error             // of reading the directories
+	sums  sums              // of what was read last
+
+	revision atomic.Uint64
 }
+
+// Revision is a number that changes with the saved pipelines.
+func (s *Store) Revision() uint64 { return s.revision.Load() }
 
 // NewStore returns the store of directories, which need not be there. It reads nothing yet.
 func NewStore(dirs ...string) *Store { return &Store{dirs: dirs} }
@@ -308,8 +315,11 @@ func replace(path string, data []byte, mode fs.FileMode) error {
 
 // load reads all directories. The caller has mu.
 func (s *Store) load(ctx context.Context) {
-	old := s.saved
-	s.saved, s.read = map[string]*Saved{}, true
+	old, now := s.saved, s.now()
+	if !s.read || !maps.Equal(now, s.sums) {
+		s.revision.Add(1)
+	}
+	s.saved, s.sums, s.read = map[string]*Saved{}, now, true
 	var errs []error
 	for _, dir := range s.dirs {
 		names, err := namesIn(dir)
@@ -345,6 +355,9 @@ func namesIn(dir string) (names []string, err error) {
 	return names, err
 }
 
+// readMost bounds what is read of a file, of which [MaxFile] is accepted.
+const readMost = 1 << 20
+
 // loadOne reads one file. One that has not changed is not parsed again.
 func loadOne(ctx context.Context, path, name string, old *Saved) *Saved {
 	p := &Saved{Name: name, Path: path}
@@ -352,7 +365,7 @@ func loadOne(ctx context.Context, path, name string, old *Saved) *Saved {
 		p.Err = fmt.Errorf("%s: %w", path, p.Err)
 		return p
 	}
-	text, err := namedfile.Read(path, 1<<20)
+	text, err := namedfile.Read(path, readMost)
 	if err != nil {
 		p.Err = err
 		return p

@@ -282,6 +282,7 @@ type Tool struct {
 	Annotated  bool // whether the server says anything of the tool's effects
 	ReadOnly   bool // annotated readOnlyHint, or declared so by the operator
 	Idempotent bool // annotated idempotentHint
+	Additive   bool // annotated destructiveHint: false
 
 	// Runs says that a call runs a pipeline as a part of the run: it ends with the time of the run, and counts as sent with its
 	// first effect. Chains is how many commands that pipeline may run at the same time.

@@ -68,12 +68,12 @@ func (p *Pipeline) ofCall(ctx, inner context.Context, err error, call Call, done
 	case !known:
 		e = Errorf(Internal, "", "%w", err)
 	}
-	return e.within(call, effectsIn(done))
+	return e.Within(call, effectsIn(done)...)
 }
 
-// within is the failure of a stage as that of the call that runs it. Its own end says where it was, behind words that may be
-// foreign.
-func (e *Error) within(call Call, changed []string) *Error {
+// Within is the failure of a stage as that of the call that runs it. Its own end says where it was, behind words that may be
+// foreign, and which tools may have changed something.
+func (e *Error) Within(call Call, changed ...string) *Error {
 	own := *e
 	at := ""
 	if e.Place != "" {
