@@ -64,6 +64,9 @@ func (g *Gateway) savePipeline(ctx context.Context, req *mcp.CallToolRequest) (*
 	if wrong != nil {
 		return nil, wrong
 	}
+	if e := g.o.Pipelines.Inspect(ctx, call.Name, d, keeper); e != nil {
+		return nil, wrongCall{e}
+	}
 	author := pipelines.Author{Agent: true, Caller: keeper}
 	v, err := g.o.Pipelines.Store().Save(ctx, call.Name, text, call.Version, author)
 	if err != nil {
@@ -93,7 +96,9 @@ func (c *saveCall) content(runs stages.Runs) ([]byte, *pipelines.Definition, wro
 	case c.Run != "":
 		plan, err := stages.PlanOf(runs, c.Run)
 		if err != nil {
-			return nil, nil, append(wrong, asError(err))
+			own := *asError(err)
+			own.Hint = "run the pipeline again and save the run that its reply names, or give the stages as pipeline"
+			return nil, nil, append(wrong, &own)
 		}
 		draft.Ran, draft.Pipeline = true, json.RawMessage(texts.JSON(plan))
 	}
@@ -107,9 +112,22 @@ func (c *saveCall) content(runs stages.Runs) ([]byte, *pipelines.Definition, wro
 	d, err := pipelines.Parse("", text)
 	for _, one := range linesOf(err) {
 		key, why, _ := strings.Cut(one, ": ")
-		refuse(key, "", errors.New(key+": "+why))
+		hint := ""
+		for _, row := range fileHints {
+			if strings.Contains(why, row.says) {
+				hint = row.hint
+			}
+		}
+		refuse(key, hint, errors.New(one))
 	}
 	return text, d, wrong
+}
+
+// fileHints are what to do about mistakes in a file that agents make.
+var fileHints = []struct{ says, hint string }{
+	{"not declared", `declare each in parameters, with its JSON Schema: "parameters": {"state": {"type": "string"}}`},
+	{"not used", `write {"$param": "state"} in place of a value, $params.state in jq, or leave it out of parameters`},
+	{"own schema", "correct the schema, or give a default that fits it"},
 }
 
 // linesOf returns the mistakes in a file, without the line: the agent has not seen the file.

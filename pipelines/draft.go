@@ -2,6 +2,7 @@ package pipelines
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -322,13 +323,16 @@ func argumentNamed(args *hujson.Value, wanted string) (found *hujson.Value, know
 	return nil, known
 }
 
-// ExampleArgs are arguments of a call: the defaults, and a gap for each other parameter.
-func (d *Definition) ExampleArgs() json.RawMessage {
-	list := d.defaults()
-	for _, name := range d.names {
-		if !slices.ContainsFunc(list, func(m exactjson.Member) bool { return m.Name == name }) {
-			list = append(list, exactjson.Member{Name: name, Value: json.RawMessage(`"..."`)})
-		}
+// Inspect checks a pipeline that an agent of a caller wants to save. The error is that of a plan that cannot be right, whatever
+// servers do.
+func (s *Set) Inspect(ctx context.Context, name string, d *Definition, caller string) *stages.Error {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	t := s.inspect(ctx, Saved{Name: name, Definition: d, Version: Version{Author: Author{Agent: true, Caller: caller}}})
+	if t.Broken == nil || transient(t.Broken) {
+		return nil
 	}
-	return object(list)
+	e := *t.Broken.(*stages.Error)
+	e.Hint = strings.TrimSuffix(strings.TrimSuffix(e.Hint, fixIt(name)), "; ") // there is nothing to show yet
+	return &e
 }
