@@ -146,7 +146,7 @@ func (g *Gateway) notSaved(ctx context.Context, name string, author pipelines.Au
 	switch {
 	case errors.Is(err, pipelines.ErrConflict):
 		own, _ := g.o.Pipelines.Store().Get(ctx, name, func(v pipelines.Version) bool { return v.VisibleTo(author.Caller) })
-		code, text = stages.InvalidArguments, fmt.Sprintf("nothing of that version is there: %s is at version %d", name, own.Version.Number)
+		code, text = stages.InvalidArguments, fmt.Sprintf("you have saved %s already: it is at version %d", name, own.Version.Number)
 		hint = fmt.Sprintf(`look at it with get_tool_details, and give "version": %d to replace it, or another name`, own.Version.Number)
 		if own.Version.Number == 0 {
 			text, hint = fmt.Sprintf("there is no saved pipeline %q to replace", name), "leave version out"

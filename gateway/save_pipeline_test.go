@@ -114,9 +114,9 @@ func TestSavedVersions(t *testing.T) {
 		name, more, want string
 	}{
 		{alice, "mine", two, `give "version": 1`},
-		{alice, "mine", two + `,"version":2`, "mine is at version 1"},
+		{alice, "mine", two + `,"version":2`, "it is at version 1"},
 		{alice, "mine", two + `,"version":1`, "Saved as mine, version 2"},
-		{alice, "mine", one + `,"version":1`, "mine is at version 2"}, // the loser of two writers
+		{alice, "mine", one + `,"version":1`, "it is at version 2"}, // the loser of two writers
 		{alice, "new", one + `,"version":1`, "leave version out"},
 		{bob, "mine", one, `the name "mine" is taken`},
 		{bob, "mine", one + `,"version":2`, `the name "mine" is taken`},

@@ -263,6 +263,9 @@ func (p *program) eachPipeline(ctx context.Context, s settings, names []string, 
 		return err
 	}
 	for _, name := range names {
+		if err := pipelines.CheckName(name); err != nil {
+			return usageError("mcsh pipeline ls lists the names", "%w", err)
+		}
 		version, err := change(store, name)
 		if err != nil {
 			return pipelineFailure(err)
