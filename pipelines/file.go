@@ -35,9 +35,8 @@ type Definition struct {
 
 	names []string // of the parameters, in their order
 	plan  hujson.Value
-	calls []string // saved pipelines that the plan calls
-	saves bool     // a stage saves a file
 
+	calls   []string // saved pipelines that the plan calls
 	servers []string // that it calls itself
 }
 
@@ -93,11 +92,13 @@ func (r *reader) open() (root hujson.Value, ok bool) {
 		r.fail(-1, "", "the file is not valid UTF-8")
 	case len(bytes.TrimSpace(r.text)) == 0:
 		r.fail(-1, "", `the file is empty: write {"description": "...", "pipeline": [...]}`)
+	case tooDeep(r.text):
+		r.fail(-1, "", "brackets are nested deeper than %d", maxNested)
 	default:
 		root, err := hujson.Parse(r.text)
 		if err != nil {
 			r.syntax(err)
-		} else if r.walk(&root, 0) {
+		} else if r.walk(&root) {
 			return root, true
 		}
 	}
@@ -115,12 +116,8 @@ func (r *reader) syntax(err error) {
 	r.errs = append(r.errs, fmt.Errorf("%s:%s", r.path, text))
 }
 
-// walk refuses members that repeat and brackets that are nested too deep, which other readers read differently or not at all.
-func (r *reader) walk(v *hujson.Value, depth int) bool {
-	if depth > maxNested {
-		r.fail(v.StartOffset, "", "brackets are nested deeper than %d", maxNested)
-		return false
-	}
+// walk refuses members that repeat, which other readers read differently.
+func (r *reader) walk(v *hujson.Value) bool {
 	if object, ok := v.Value.(*hujson.Object); ok {
 		seen := map[string]bool{}
 		for i := range object.Members {
@@ -131,14 +128,14 @@ func (r *reader) walk(v *hujson.Value, depth int) bool {
 			} else {
 				seen[name] = true
 			}
-			if !r.walk(&m.Value, depth+1) {
+			if !r.walk(&m.Value) {
 				return false
 			}
 		}
 	}
 	if array, ok := v.Value.(*hujson.Array); ok {
 		for i := range array.Elements {
-			if !r.walk(&array.Elements[i], depth+1) {
+			if !r.walk(&array.Elements[i]) {
 				return false
 			}
 		}

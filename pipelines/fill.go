@@ -21,6 +21,9 @@ const (
 	literalKey = "$literal"
 )
 
+// maxValues bounds what values take in a plan, in bytes: each use of a parameter is a copy.
+const maxValues = 32 << 20
+
 // A Plan is a plan whose parameters have values.
 type Plan struct {
 	Stages json.RawMessage
@@ -57,7 +60,7 @@ func (r *reader) uses(d *Definition) {
 			r.fail(strings.Index(string(r.text), string(hujson.String(name))), "parameters.properties."+name, "the parameter is declared and not used")
 		}
 	}
-	d.calls, d.saves, d.servers = f.calls, f.saves, f.servers
+	d.calls, d.servers = f.calls, f.servers
 	if len(r.errs) == 0 {
 		r.checkDefaults(d)
 	}
@@ -71,12 +74,12 @@ type filler struct {
 	guessed  map[string]bool       // parameters whose values nobody has written
 	doubtful map[stages.Place]bool // commands that have such a value as an argument
 	out      bytes.Buffer
+	size     int // bytes of values in the arguments of tools
 	spots    map[stages.Place][]int
 
 	used  map[string]int // names of parameters, with the offset of a use
 	all   bool           // some program reads all of $params
 	calls []string
-	saves bool // a stage saves a file
 
 	servers []string // that tools are called of
 	errs    []mistake
@@ -161,23 +164,24 @@ func (f *filler) stage(v *hujson.Value, key string, at stages.Place) {
 		}
 		return ""
 	}
-	kind := text("type")
-	switch {
-	case kind == "tool" && text("server") == Server:
+	kind := stages.KindNamed(text("type"))
+	if kind == nil {
+		kind = &stages.Kind{} // the check against the tools says so
+	}
+	switch calls := kind.Values == stages.ValuesInArgs; {
+	case calls && text("server") == Server:
 		f.calls = append(f.calls, text("name"))
-	case kind == "tool":
+	case calls:
 		f.servers = append(f.servers, text("server"))
-	case kind == "tee":
-		f.saves = true
-	case kind == "from":
+	case kind.Begins:
 		f.fail(v, key, "a saved pipeline cannot begin with what an earlier run has produced")
 	}
 	f.object(object, func(name string, v *hujson.Value) func() {
 		at, key := at, within(key, name)
 		switch {
-		case kind == "tool" && name == "args":
+		case kind.Values == stages.ValuesInArgs && name == "args":
 			return f.argument(v, key)
-		case kind == "command" && name == "args":
+		case kind.Values == stages.ValuesAsWords && name == "args":
 			return func() { f.command(v, key, at, text("command") == "jq") }
 		case name == "stages":
 			return func() { f.list(v, key, at) }
@@ -222,7 +226,10 @@ func (f *filler) branches(v *hujson.Value, key string, at stages.Place) {
 }
 
 // plain writes what no parameter can stand in.
-func (f *filler) plain(v *hujson.Value, key string) {
+func (f *filler) plain(v *hujson.Value, key string) { f.out.Write(f.fixed(v, key)) }
+
+// fixed returns a value in which no parameter can stand.
+func (f *filler) fixed(v *hujson.Value, key string) json.RawMessage {
 	for inner := range v.All() {
 		if name, ok := f.hole(inner, key); ok {
 			f.use(name, inner.StartOffset)
@@ -230,7 +237,7 @@ func (f *filler) plain(v *hujson.Value, key string) {
 			break
 		}
 	}
-	f.out.Write(standard(v))
+	return standard(v)
 }
 
 // argument returns what writes a value in the arguments of a tool; nil: it is a parameter without a value.
@@ -245,7 +252,13 @@ func (f *filler) argument(v *hujson.Value, key string) func() {
 		case f.guessed[name]:
 			value = json.RawMessage(guess)
 		}
-		return func() { f.out.Write(value) }
+		return func() {
+			if f.size += len(value); f.size <= maxValues {
+				f.out.Write(value)
+			} else if f.size-len(value) <= maxValues {
+				f.fail(v, key, "the values in the plan are more than %s", texts.Bytes(maxValues))
+			}
+		}
 	}
 	if inner := literal(v); inner != nil {
 		return func() { f.out.Write(standard(inner)) }
@@ -298,7 +311,7 @@ func (f *filler) command(v *hujson.Value, key string, at stages.Place, jq bool) 
 		e, key := &elements[i], fmt.Sprintf("%s[%d]", key, i)
 		name, ok := f.hole(e, key)
 		if !ok {
-			args = append(args, standard(e))
+			args = append(args, f.fixed(e, key))
 			continue
 		}
 		value, given := f.use(name, e.StartOffset)

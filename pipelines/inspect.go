@@ -41,9 +41,6 @@ func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 		e := t.Broken.(*stages.Error)
 		t.Broken = stages.Errorf(e.Code, strings.TrimPrefix(e.Hint+"; "+fixIt(p.Name), "; "), "%s", e.Error())
 	}
-	if d.saves {
-		look.hints = Hints{}
-	}
 	t.Hints = look.hints
 	t.Info.ReadOnly, t.Info.Idempotent = t.Hints.ReadOnly, t.Hints.Idempotent
 	t.Servers = slices.Sorted(maps.Keys(look.servers))
@@ -106,10 +103,20 @@ func (s *Set) compile(ctx context.Context, d *Definition, look *lookup, t *Tool)
 	if len(errs) > 0 {
 		return errs[0]
 	}
+	if plan == nil || saves(plan.Plan().Stages) {
+		look.hints = Hints{} // it may do anything
+	}
 	if plan != nil {
 		t.Info.Chains = plan.Chains()
 	}
 	return nil
+}
+
+// saves reports whether some stage changes something by itself and not by calling a tool.
+func saves(list []stages.PlanStage) bool {
+	return slices.ContainsFunc(list, func(s stages.PlanStage) bool {
+		return s.Changes && len(s.Stages) == 0 && s.Most.Calls == 0 || saves(s.Stages)
+	})
 }
 
 // ownViewer sees what the pipelines of a version may call: those of everybody, and what its own agent has saved.

@@ -11,10 +11,21 @@ type Kind struct {
 	Window  bool         // whether its output is its input where it is not the last stage, and it changes nothing
 	Begins  bool         // whether it begins with what another run has produced
 	Calls   bool         // whether it calls what its label names, so that the name alone says which stage is meant
+	Values  ValuesIn     // where values of parameters can stand
 	Example string       // a stage as JSON; a test compiles it
 
 	Hints map[string]string // what to do about a field that has the wrong form, instead of the example
 }
+
+// ValuesIn says where in "args" of a stage of a saved pipeline values of parameters can stand.
+type ValuesIn int
+
+// The places of values of parameters.
+const (
+	NoValues      ValuesIn = iota
+	ValuesInArgs           // anywhere in an object of arguments
+	ValuesAsWords          // as whole elements of a list of words
+)
 
 // Kinds returns the table of stage types. To add one, write its file and its entry here.
 func Kinds() []Kind {
@@ -25,6 +36,7 @@ func Kinds() []Kind {
 			New:     func() Stage { return new(ToolStage) },
 			Each:    true,
 			Calls:   true,
+			Values:  ValuesInArgs,
 			Example: `{"type": "tool", "server": "demo", "name": "get_customer", "for_each": true, "concurrency": 16}`,
 			Hints:   paginateHints,
 		},
@@ -34,6 +46,7 @@ func Kinds() []Kind {
 			New:     func() Stage { return new(CommandStage) },
 			Each:    true,
 			Calls:   true,
+			Values:  ValuesAsWords,
 			Example: `{"type": "command", "command": "jq", "args": ["-c", ".[] | {id: .customer_id}"]}`,
 		},
 		{

@@ -22,7 +22,7 @@ var doors = []struct {
 	{"go.opentelemetry.io", []string{"observe"}},
 	{"github.com/go-jose/go-jose", []string{"auth/oidc"}},
 	{"github.com/spf13", []string{"cmd"}},
-	{"github.com/google/renameio", []string{"upstream/clients", "upstream/logins"}},
+	{"github.com/google/renameio", []string{"upstream/clients", "upstream/logins", "pipelines"}},
 	{"github.com/zalando", []string{"upstream/logins"}},
 	{"github.com/pelletier/go-toml", []string{"upstream/clients"}},
 	{"golang.org/x/sys", []string{"sandbox", "upstream", "cmd", "control", "internal/procgroup"}},
