@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcsh-dev/mcsh/auth"
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/ui"
+)
+
+// consoleFlags configure the pages for people.
+type consoleFlags struct{ on, off, results bool }
+
+func (c *consoleFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&c.on, "console", false, "serve the console, the pages for people, also where a runtime or a container has started the gateway")
+	f.BoolVar(&c.off, "no-console", false, "serve no console")
+	f.BoolVar(&c.results, "console-results", false, "operators also see the results of the runs of others in the console")
+	cmd.MarkFlagsMutuallyExclusive("console", "no-console")
+	cmd.MarkFlagsMutuallyExclusive("console-results", "no-console")
+}
+
+// serves reports whether a gateway with a listener has a console.
+func (c *consoleFlags) serves(l *listenFlags) bool {
+	return !c.off && (c.on || !l.runtime && !l.contained)
+}
+
+// newConsole returns the console of a gateway; nil: it has none.
+func newConsole(c consoleFlags, l *listenFlags, s settings, source *controlled, x gatewayParts) (*ui.Console, error) {
+	if !c.serves(l) {
+		return nil, nil
+	}
+	shown := &shown{settings: s, source: source, parts: x}
+	return ui.New(ui.Options{About: source.Gateway, Results: c.results, System: shown})
+}
+
+// apart begins the paths that are no pages.
+var apart = []string{"mcp", "healthz", "readyz", "metrics", "oauth", "control", ".well-known"}
+
+// withConsole adds the pages to the paths of h, if there are any.
+func withConsole(console *ui.Console, guard *auth.Guard, h http.Handler) http.Handler {
+	if console == nil || guard != nil { // TODO sign-in
+		return h
+	}
+	pages := console.Handler(ui.Door{})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		if slices.Contains(apart, first) {
+			h.ServeHTTP(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
+}
+
+// shown answers for the pages of a gateway.
+type shown struct {
+	settings settings
+	source   *controlled
+	parts    gatewayParts
+}
+
+// System implements [ui.System].
+func (s *shown) System() ui.SystemState {
+	build := buildInfo()
+	state := ui.SystemState{
+		Gateway: s.source.Gateway(), Total: ui.Share{Name: "budget", Most: int64(s.settings.memory)},
+		Build:   []ui.Fact{{Name: "Version", Text: build.Version}, {Name: "Built with", Text: build.Go + ", " + build.Platform}},
+		Sandbox: s.sandbox(), Process: process(), Limits: s.limits(), Links: s.links(),
+	}
+	if build.Revision != "" {
+		state.Build = append(state.Build, ui.Fact{Name: "Revision", Text: build.Revision})
+	}
+	state.Shares = s.settings.shares.shown()
+	for _, share := range state.Shares {
+		state.Total.Used += share.Used
+	}
+	if s.parts.kept != nil {
+		bytes, memory, count := s.parts.kept.Usage()
+		state.Kept = []ui.Fact{{Name: "Runs", Text: texts.Count(count, "run")}, {Name: "Outputs", Text: texts.Bytes(bytes)}, {Name: "In memory", Text: texts.Bytes(memory)}}
+	}
+	return state
+}
+
+// shown returns the shares for people.
+func (s shares) shown() []ui.Share {
+	share := func(name string, m *memory.Share) ui.Share {
+		return ui.Share{Name: name, Used: m.Used(), Most: m.Limit()}
+	}
+	return []ui.Share{
+		share("results", s.results), share("messages", s.bodies), share("outputs", s.runs),
+		share("catalogs", s.catalogs), share("sessions", s.sessions), share("schemas", s.schemas),
+	}
+}
+
+// sandbox describes the backend of commands and what holds it.
+func (s *shown) sandbox() []ui.Fact {
+	active, err := s.parts.parts.sandbox.state()
+	switch {
+	case err != nil:
+		return []ui.Fact{{Name: "State", Text: "command stages are refused"}, {Name: "Reason", Text: err.Error()}}
+	case active == nil:
+		return []ui.Fact{{Name: "State", Text: "starts with the first command"}}
+	}
+	r, load := active.report(), active.pool.Load()
+	facts := []ui.Fact{
+		{Name: "Backend", Text: r.Backend}, {Name: "Profile", Text: r.Profile}, {Name: "Landlock", Text: landlock(r.Landlock)}, {Name: "Seccomp", Text: yesNo(r.Seccomp)},
+		{Name: "Workers", Text: fmt.Sprintf("%d of %d in use, %d wait", load.InUse, load.Max, load.Warm)}, {Name: "Queue", Text: texts.Count(load.Queued, "run")},
+	}
+	for _, gap := range r.Gaps {
+		facts = append(facts, ui.Fact{Name: "Gap", Text: gap})
+	}
+	for _, note := range r.Notes {
+		facts = append(facts, ui.Fact{Name: "Note", Text: note})
+	}
+	return facts
+}
+
+func landlock(abi int) string {
+	if abi == 0 {
+		return "no"
+	}
+	return fmt.Sprintf("ABI %d", abi)
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+// process describes this process.
+func process() []ui.Fact {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return []ui.Fact{{Name: "Heap", Text: texts.Bytes(int64(m.HeapAlloc))}, {Name: "From the system", Text: texts.Bytes(int64(m.Sys))}, {Name: "Goroutines", Text: strconv.Itoa(runtime.NumGoroutine())}}
+}
+
+// limits lists the limits in force.
+func (s *shown) limits() []ui.Limit {
+	given, all := s.settings.limits, s.settings.limits.withDefaults()
+	return convert(limitTable, func(row limit) ui.Limit {
+		return ui.Limit{Name: row.name, Value: row.text(&all), Usage: row.meaning, Changed: !row.field(&given).IsZero()}
+	})
+}
+
+// text returns the value of a limit for people.
+func (r limit) text(l *limits) string {
+	if d, ok := r.at(l).(*time.Duration); ok {
+		return ui.Duration(*d)
+	}
+	return r.format(r.field(l).Int())
+}
+
+// links lead to what machines read.
+func (s *shown) links() []ui.Link {
+	if s.source.about.Address == "" {
+		return nil
+	}
+	at := strings.TrimSuffix(s.source.about.Address, "/mcp")
+	list := []ui.Link{{Name: "/readyz", Address: at + "/readyz", Usage: "whether the gateway and its servers are ready"}}
+	if m := s.parts.monitor; !m.flags.noMetrics && m.flags.metrics == "" {
+		list = append(list, ui.Link{Name: "/metrics", Address: at + "/metrics", Usage: "metrics for Prometheus"})
+	}
+	return list
+}
+
+var _ ui.System = (*shown)(nil)
