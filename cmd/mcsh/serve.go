@@ -125,7 +125,7 @@ func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c
 	if err != nil {
 		return err
 	}
-	defer p.serveControl(s, source, x.log)()
+	defer p.serveControl(s, source, console, x.log)()
 	end.stop = x.gateway.Close
 	if x.listeners == nil {
 		return p.serveOnStdio(ctx, x.gateway, greet, end)
