@@ -88,7 +88,7 @@ func (s *Socket) Pages(h http.Handler) { s.pages = h }
 // handler returns the API with the pages.
 func (s *Socket) handler(source Source) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", Handler(source))
+	mux.Handle("/", Handler(source, Viewer{All: true, Results: true}))
 	if s.pages != nil {
 		mux.HandleFunc(PagesPath, func(w http.ResponseWriter, r *http.Request) {
 			c := http.NewResponseController(w)
@@ -101,7 +101,8 @@ func (s *Socket) handler(source Source) http.Handler {
 	return mux
 }
 
-// Serve serves the API of a gateway until Close. It returns at once.
+// Serve serves the API of a gateway until Close, with the data of its runs: the other end is a program of the same user, who could
+// read the memory of this process too. It returns at once.
 func (s *Socket) Serve(source Source) {
 	s.server = &http.Server{
 		Handler: s.handler(source), ReadHeaderTimeout: headerWait, ReadTimeout: requestWait,

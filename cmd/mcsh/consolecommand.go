@@ -266,7 +266,7 @@ func (f *consoleFront) choices(ctx context.Context) []ui.Choice {
 			return row, err
 		}
 		servers, err1 := c.Servers(ctx)
-		running, err2 := c.Runs(ctx)
+		running, err2 := c.Live(ctx)
 		row.Servers, row.Runs = len(servers), len(running)
 		return row, errors.Join(err1, err2)
 	})

@@ -51,7 +51,7 @@ func gatewayByFlag(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usageError("for one gateway: --gateway "+texts.ShellWord(args[0]), "mcsh %s takes no argument", cmd.Name())
+	return usageError("for one gateway: --gateway "+texts.ShellWord(args[0]), "%s takes no argument", cmd.CommandPath())
 }
 
 // find returns the selected gateways by their ids.
@@ -200,7 +200,7 @@ func (p *program) listGateways(ctx context.Context, g *gatewayFlags) error {
 		if row.Servers, err = c.Servers(ctx); err != nil {
 			return row, err
 		}
-		row.Runs, err = c.Runs(ctx)
+		row.Runs, err = c.Live(ctx)
 		return row, err
 	})
 	g.leaveOutEnded(errs)
