@@ -16,6 +16,7 @@ func functions(assets map[string]*asset) template.FuncMap {
 	return template.FuncMap{
 		"asset":    func(name string) string { return assets[name].address() }, // a page with a wrong name fails in tests
 		"icon":     icon,
+		"runKind":  runKind,
 		"bytes":    bytesText[int64],
 		"ibytes":   bytesText[int],
 		"number":   number,

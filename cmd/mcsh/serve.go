@@ -121,7 +121,7 @@ func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c
 	if err != nil {
 		return err
 	}
-	console, err := newConsole(pages, s, source, x)
+	console, err := newConsole(ctx, pages, s, source, x)
 	if err != nil {
 		return err
 	}
