@@ -62,8 +62,8 @@ func TestScreen(t *testing.T) {
 			start + "working for 1 s: starting 2 servers: git 0 s, slow 0 s",
 			start + "working for 1 s: starting 2 servers: git 1 s, slow 1 s",
 			start + "working for 1 s: starting 1 server: slow 1 s\n" +
-				"  1 tool git/git_log   1 call  3.1 kB  1.4 s  3 of 9  [###.......]  page \\x1b\n" +
-				"  2 tool git/git_show  303 items done  202/s  0 B\n" +
+				"  1 tool git/git_log   1 call  3.1 kB  1.4 s  3 of 9  [###.......]  page \\x1b[2\n" +
+				"  2 tool git/git_show  303 items done  2020/s  0 B\n" +
 				"  3 command sort       0 B",
 			"\r\x1b[3A\x1b[J",
 		}
