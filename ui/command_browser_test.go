@@ -21,7 +21,6 @@ func command(t *testing.T, args ...string) string {
 	cmd := exec.Command(uitest.Binary(), append([]string{"console", "--no-open"}, args...)...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "MCSH_CONFIG=")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,6 @@ func ServeAt(t testing.TB, address, state string, args ...string) *Gateway {
 	g := &Gateway{State: state, Command: exec.Command(Binary(), append([]string{"serve", "--listen", address, "--sandbox", "local", "--console"}, args...)...)}
 	g.Command.Dir = t.TempDir()
 	g.Command.Env = append(os.Environ(), "MCSH_STATE="+g.State, "HOME="+g.Command.Dir, "MCSH_CONFIG=")
-	g.Command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	said, err := g.Command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
