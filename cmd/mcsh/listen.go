@@ -25,6 +25,7 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/ui"
 )
 
 const (
@@ -170,6 +171,7 @@ type endpoint struct {
 	guarded func(*auth.Guard)               // receives the guard, if callers authenticate; may be nil
 	pages   http.Handler                    // of sign-ins, outside of authentication; nil: none
 	control http.Handler                    // the API for other machines, which authenticates by itself; nil: none
+	console *ui.Console                     // nil: none
 	around  func(http.Handler) http.Handler // sees all requests, refused ones too; may be nil
 
 	listeners   []net.Listener
@@ -199,12 +201,15 @@ func (l *listenFlags) serve(ctx context.Context, p *program, e endpoint, end shu
 	case l.auth.tokens != "":
 		text = tokenGreeting
 	}
+	if e.console != nil {
+		text += fmt.Sprintf("  console       http://%s/\n", address)
+	}
 	_, server, _ := strings.Cut(e.name, "mcsh server ")
 	fmt.Fprintf(p.stderr, text, e.name, endpointOf(address), cmp.Or(server, e.name)) // in one write: others write to stderr too
 	if warning := l.auth.plaintextWarning(address); warning != "" && !l.contained && (guard != nil || e.control != nil) {
 		e.log.Warn(warning)
 	}
-	handler := l.checkHosts(p, l.withPages(e.pages, withControl(e.control, e.handler)))
+	handler := l.checkHosts(p, l.withPages(e.pages, withControl(e.control, l.withConsole(e.console, guard, e.handler))))
 	if e.around != nil {
 		handler = e.around(handler)
 	}

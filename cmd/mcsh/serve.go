@@ -32,6 +32,7 @@ func (p *program) serveCommand() *cobra.Command {
 	var k runs.Options
 	var o observeFlags
 	var c controlFlags
+	var pages consoleFlags
 	var e shutdownFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -46,13 +47,13 @@ $MCP_HOST stand for --listen.`,
 		Example: "  mcsh serve --config mcp.json\n  mcsh serve --listen 127.0.0.1:8808\n  mcsh serve --listen 0.0.0.0:8808 --tokens tokens --allow-host mcp.example.com",
 		Args:    cobra.NoArgs,
 	}
-	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, c, k, o, end) }),
+	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, c, pages, k, o, end) }),
 		s.addSources, s.group.add, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, c.add, addAsking(&s.limits.gateway), addKeep(&k), o.flags(p.serverNames(&s)), e.add, s.expose.add, s.allowSave.add)
+		l.add, c.add, pages.add, addAsking(&s.limits.gateway), addKeep(&k), o.flags(p.serverNames(&s)), e.add, s.expose.add, s.allowSave.add)
 }
 
-func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
-	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), checkAsking(s.limits.gateway), s.expose.resolve(p), s.allowSave.resolve(p)); err != nil {
+func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
+	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), pages.resolve(p, &l), checkAsking(s.limits.gateway), s.expose.resolve(p), s.allowSave.resolve(p)); err != nil {
 		return err
 	}
 	kept, err := p.openKept(k, s.shares.runs)
@@ -99,7 +100,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if unnamed != nil {
 		return unnamed
 	}
-	return p.serveGateway(ctx, s, l, c, gatewayParts{g, parts, mon, logins, listeners, log}, end)
+	return p.serveGateway(ctx, s, l, c, pages, gatewayParts{g, parts, mon, logins, kept, listeners, log}, end)
 }
 
 // gatewayParts are a gateway with its parts.
@@ -108,19 +109,24 @@ type gatewayParts struct {
 	parts     *dependencies
 	monitor   *monitor
 	logins    *signIns
+	kept      *runs.Store    // nil: outputs are not kept
 	listeners []net.Listener // nil: it serves standard input and output
 	log       *zap.Logger
 }
 
 // serveGateway serves a gateway to its clients, and to programs that control it.
-func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c controlFlags, x gatewayParts, end shutdown) error {
+func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, x gatewayParts, end shutdown) error {
 	greet := func() error { return p.startSandbox(ctx, x.parts.sandbox, s.sandbox.backend, x.log) }
 	source := p.controlled(s, x)
 	api, err := c.handler(source, x.log)
 	if err != nil {
 		return err
 	}
-	defer p.serveControl(s, source, x.log)()
+	console, err := newConsole(ctx, pages, s, source, x)
+	if err != nil {
+		return err
+	}
+	defer p.serveControl(s, source, console, x.log)()
 	defer followPipelines(ctx, x.parts, x.gateway, x.log)()
 	end.stop = x.gateway.Close
 	if x.listeners == nil {
@@ -131,6 +137,9 @@ func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c
 		name: "mcsh", handler: x.monitor.routes(x.gateway.Handler()), pages: x.logins.SignIns, control: api, endUser: x.gateway.EndUser,
 		guarded: x.monitor.guard.Store, around: x.monitor.metrics.HTTP,
 		listeners: x.listeners, connections: newConnections(most.conns, most.addrConns, l.trusted), log: x.log,
+	}
+	if pages.listens(&l) {
+		at.console = console
 	}
 	return serveDuring(ctx, greet, func(ctx context.Context) error { return l.serve(ctx, p, at, end) })
 }

@@ -1,0 +1,158 @@
+// What all pages do: follow the events of the gateway, notes, dialogs, keys, the theme. The rest is htmx.
+const $ = (selector, inside = document) => inside.querySelector(selector);
+const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+const on = (event, act) => document.addEventListener(event, act);
+
+// --- Events. An element with data-topic="runs tick" is asked for again (hx-trigger="live") when a topic of it has changed.
+
+const instance = $("meta[name=instance]").content;
+let stream, followed = "", again;
+
+const topics = () => [...new Set(all("[data-topic]").flatMap((e) => e.dataset.topic.split(/\s+/)))].filter(Boolean).sort();
+
+function refresh(changed) {
+  for (const e of all("[data-topic]")) {
+    if (!changed || e.dataset.topic.split(/\s+/).some((t) => changed.includes(t))) htmx.trigger(e, "live");
+  }
+}
+
+function banner(text, reload) {
+  const b = $("#banner");
+  b.hidden = !text;
+  b.textContent = text || "";
+  if (!reload) return;
+  const button = document.createElement("button");
+  button.textContent = "Reload";
+  button.onclick = () => location.reload();
+  b.append(button);
+}
+
+function follow(missed) {
+  clearTimeout(again);
+  stream?.close();
+  followed = topics().join(" ");
+  const query = new URLSearchParams(topics().map((t) => ["topic", t]));
+  stream = new EventSource("events?" + query);
+  stream.addEventListener("hello", (e) => {
+    if (JSON.parse(e.data) !== instance) return restarted();
+    banner();
+    if (missed) refresh();
+    missed = true; // a stream that opens again has missed something
+  });
+  stream.addEventListener("changed", (e) => refresh(JSON.parse(e.data)));
+  stream.onerror = () => {
+    banner("The gateway does not answer. Trying again …");
+    if (stream.readyState === EventSource.CLOSED) again = setTimeout(retry, 2000);
+  };
+}
+
+// After a refusal the page may have to be left: the sign-in has ended, or the gateway has.
+async function retry() {
+  const answer = await fetch("events", { method: "HEAD" }).catch(() => null);
+  if (answer?.status === 401) restarted();
+  else follow(true);
+}
+
+// The gateway has restarted: a page without anything to lose is loaded again.
+function restarted() {
+  stream.close();
+  if ($("[data-unsaved]")) banner("The gateway has restarted, or your sign-in has ended. Your text is still here; copy it before you reload.", true);
+  else location.reload();
+}
+
+// A page that nobody sees has no stream: browsers have few connections to one address.
+on("visibilitychange", () => {
+  if (document.hidden) {
+    clearTimeout(again);
+    stream?.close();
+  } else if (topics().length) follow(true);
+});
+on("htmx:afterSettle", () => topics().join(" ") !== followed && follow(false));
+addEventListener("pagehide", () => stream?.close());
+
+// --- Notes and dialogs.
+
+export function note(text, kind = "") {
+  const n = document.createElement("div");
+  n.className = "note " + kind;
+  n.textContent = text;
+  $("#notes").prepend(n);
+  setTimeout(() => n.remove(), 6000);
+}
+
+on("notice", (e) => note(e.detail.value));
+on("htmx:sendError", () => note("The gateway does not answer.", "bad"));
+
+on("htmx:confirm", (e) => {
+  if (!e.detail.question) return;
+  e.preventDefault();
+  const d = $("#sure");
+  $("#sure-text").textContent = e.detail.question;
+  d.onclose = () => d.returnValue === "yes" && e.detail.issueRequest(true);
+  d.returnValue = "no";
+  d.showModal();
+});
+
+function theme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("mcsh-theme", root.dataset.theme);
+  document.dispatchEvent(new Event("theme"));
+}
+
+async function copy(from) {
+  const text = from.dataset.copy || $(from.dataset.copyFrom).textContent;
+  await navigator.clipboard.writeText(text);
+  note("Copied.");
+}
+
+on("click", (e) => {
+  const hit = (selector) => e.target.closest(selector);
+  let found;
+  if ((found = hit("[data-opens]"))) document.getElementById(found.dataset.opens).showModal();
+  else if (hit("[data-theme-switch]")) theme();
+  else if ((found = hit("[data-dismiss]"))) found.parentElement.remove();
+  else if ((found = hit("[data-copy], [data-copy-from]"))) copy(found);
+  else if ((found = hit("[data-menu]"))) found.setAttribute("aria-expanded", document.body.classList.toggle("menu-open"));
+  else if (e.target.matches("dialog")) e.target.close(); // beside its box
+});
+
+// --- Times, for the place and the language of the browser.
+
+const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+function ago(then) {
+  const seconds = Math.floor((Date.now() - then) / 1000);
+  const [size, unit] = units.find(([n]) => seconds >= n) || [1, "s"];
+  return seconds < 1 ? "now" : `${Math.floor(seconds / size)} ${unit} ago`;
+}
+
+function times() {
+  for (const t of all("time")) {
+    const then = new Date(t.dateTime), text = "ago" in t.dataset ? ago(then) : then.toLocaleString();
+    if (t.textContent !== text) t.textContent = text;
+    if ("ago" in t.dataset) t.title = then.toLocaleString();
+  }
+}
+
+on("htmx:afterSettle", times);
+setInterval(times, 5000);
+times();
+
+// --- Keys: g and a letter leads to a page.
+
+let before = "";
+on("keydown", (e) => {
+  const writes = e.target.closest?.("input, textarea, select, [contenteditable], mcsh-editor, dialog");
+  if (writes || e.ctrlKey || e.metaKey || e.altKey) return;
+  const key = before + e.key;
+  before = e.key === "g" && !before ? "g" : "";
+  if (key.length === 2) return $(`[data-go="${CSS.escape(key[1])}"]`)?.click();
+  if (key === "/") (e.preventDefault(), $("[data-search]")?.focus());
+  if (key === "?") $("#keys").showModal();
+  if (key === "t") theme();
+});
+
+if (topics().length) follow(false);
+$("[data-follow]")?.click(); // the way on after a sign-in

@@ -1,0 +1,33 @@
+package ui
+
+import (
+	"html/template"
+)
+
+// A page is a row of the table of pages.
+type page struct {
+	path  string // below the console, as a pattern of http.ServeMux: "servers/{name}"
+	title string
+	file  string // its templates, in pages/: "main", and one for each part that is asked for alone
+	menu  string // its icon in the menu; empty: it is not there
+	above string // the path of the page that the menu marks instead; empty: its own
+	keys  string // the letter that leads there after g
+
+	there func(*Options) bool         // reports whether there is anything to show; nil: always
+	show  func(v *Visit) (any, error) // makes the data of the templates
+	acts  []act                       // what its forms do
+
+	templates *template.Template
+}
+
+// An act is what a form of a page does.
+type act struct {
+	path string // as that of a page
+	// do returns the data of the templates of the page, or calls [Visit.To].
+	do func(v *Visit) (any, error)
+}
+
+// pages is the table of pages, in the order of the menu.
+func pages() []page {
+	return []page{startPage(), systemPage()}
+}
