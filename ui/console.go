@@ -13,7 +13,13 @@ type Options struct {
 	About   func() control.Gateway // describes the gateway
 	Results bool                   // operators see the results of others, too
 
-	System System
+	Servers  Servers
+	Tools    Tools
+	Outputs  Outputs
+	Offers   Offers
+	Logins   Logins
+	Protocol Protocol
+	System   System
 }
 
 // A Console serves the pages of one gateway. Its methods may be called concurrently.

@@ -15,8 +15,8 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// Results has the outputs of the caller's own runs, while they are kept.
-type Results interface {
+// Outputs has the outputs of the caller's own runs, while they are kept.
+type Outputs interface {
 	// Output opens the output of a stage of a run; 0 is the last stage. Release must be called.
 	Output(ctx context.Context, run string, stage int) (Output, error)
 
@@ -43,7 +43,7 @@ const (
 func resultsPage() page {
 	return page{
 		path: "results/{run}", title: "Result", file: "results.html", above: "tools",
-		there: func(o *Options) bool { return o.Results != nil }, show: showResult,
+		there: func(o *Options) bool { return o.Outputs != nil }, show: showResult,
 	}
 }
 
@@ -109,7 +109,7 @@ func (v *Visit) offset(name string) int64 {
 // output opens the output that an address names.
 func (v *Visit) output() (Output, int, error) {
 	stage := int(min(v.offset("stage"), 1<<20))
-	o, err := v.Options().Results.Output(v.Context(), v.PathValue("run"), stage)
+	o, err := v.Options().Outputs.Output(v.Context(), v.PathValue("run"), stage)
 	if err != nil {
 		return o, stage, &Problem{http.StatusNotFound, "The result is not there any more", err.Error(), "results are kept for a while; call the tool again"}
 	}
@@ -134,7 +134,7 @@ func showResult(v *Visit) (any, error) {
 	case "text":
 		r.text(out, min(v.offset("from"), out.Size))
 	case "preview":
-		r.Text, err = v.Options().Results.Preview(v.Context(), io.NewSectionReader(out.Data, 0, out.Size), previewChars)
+		r.Text, err = v.Options().Outputs.Preview(v.Context(), io.NewSectionReader(out.Data, 0, out.Size), previewChars)
 		return r, err
 	case "table":
 		return r, r.rows(out, v.offset("from"), int(v.offset("first")))
@@ -220,7 +220,7 @@ func (r *ResultView) findPictures(out Output, root NodeWindow) {
 				p.At, p.Size = m.At, m.Size
 			}
 		}
-		if err == nil && isImage && slices.Contains(pictureKinds, p.Kind) && p.Size > 2 && p.Size <= maxPicture {
+		if err == nil && isImage && knownPicture(p.Kind) && p.Size > 2 && p.Size <= maxPicture {
 			r.Pictures = append(r.Pictures, p)
 		}
 	}
@@ -292,3 +292,5 @@ func sendBytes(v *Visit) (any, error) {
 	_, _ = io.Copy(v.w, in) // the browser may have gone
 	return nil, nil
 }
+
+func knownPicture(kind string) bool { return slices.Contains(pictureKinds, kind) }

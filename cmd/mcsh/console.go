@@ -40,7 +40,20 @@ func newConsole(c consoleFlags, l *listenFlags, s settings, source *controlled, 
 		return nil, nil
 	}
 	shown := &shown{settings: s, source: source, parts: x}
-	return ui.New(ui.Options{About: source.Gateway, Results: c.results, System: shown})
+	o := ui.Options{About: source.Gateway, Results: c.results, Servers: shown, Tools: shown, Offers: shown, System: shown}
+	if x.kept != nil {
+		o.Outputs = shown
+	}
+	if x.logins.store != nil {
+		o.Logins = consoleLogins{shown}
+	}
+	news := &noted{pool: x.parts.upstream, news: func() {}}
+	o.Protocol = news
+	console, err := ui.New(o)
+	if err == nil {
+		news.news = func() { console.Changed("protocol") }
+	}
+	return console, err
 }
 
 // apart begins the paths that are no pages.
