@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -48,82 +47,100 @@ var errNoJSON = errors.New("it is not JSON")
 
 // A scanner walks over JSON without keeping it.
 type scanner struct {
-	in *bufio.Reader
-	at int64
+	in  io.Reader
+	buf []byte // what was read and not yet taken
+	all []byte // the memory of buf
+	at  int64  // of the first byte of buf
 }
 
 // newScanner walks over the bytes between two offsets.
 func newScanner(data io.ReaderAt, from, to int64) *scanner {
-	return &scanner{bufio.NewReaderSize(io.NewSectionReader(data, from, to-from), 256<<10), from}
+	return &scanner{in: io.NewSectionReader(data, from, to-from), at: from, all: make([]byte, min(256<<10, max(0, to-from)))}
+}
+
+// fill reports whether there is a byte to take.
+func (s *scanner) fill() bool {
+	for len(s.buf) == 0 {
+		n, err := s.in.Read(s.all)
+		if s.buf = s.all[:n]; err != nil && n == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// take takes bytes of the buffer.
+func (s *scanner) take(n int) {
+	s.buf, s.at = s.buf[n:], s.at+int64(n)
 }
 
 // next returns the next byte that is no space, and does not take it; 0 at the end.
 func (s *scanner) next() byte {
-	for {
-		b, err := s.in.Peek(1)
-		switch {
-		case err != nil:
-			return 0
-		case b[0] != ' ' && b[0] != '\n' && b[0] != '\r' && b[0] != '\t':
-			return b[0]
+	for s.fill() {
+		if b := s.buf[0]; b != ' ' && b != '\n' && b != '\r' && b != '\t' {
+			return b
 		}
-		s.take()
+		s.take(1)
 	}
+	return 0
 }
 
-func (s *scanner) take() byte {
-	b, err := s.in.ReadByte()
-	if err == nil {
-		s.at++
+// A skipping is the place within a value that is skipped.
+type skipping struct {
+	depth              int
+	text, escaped, any bool
+}
+
+// step notes a byte, and reports whether the value has ended, with the byte or before it.
+func (p *skipping) step(b byte) (over, with bool) {
+	first := !p.any
+	p.any = true
+	switch {
+	case p.escaped:
+		p.escaped = false
+	case p.text && b == '\\':
+		p.escaped = true
+	case b == '"':
+		p.text = !p.text
+		return p.depth == 0 && !p.text, true
+	case p.text:
+	case b == '{' || b == '[':
+		p.depth++
+	case p.depth == 0 && !first && (b <= ' ' || b == ',' || b == ']' || b == '}'):
+		return true, false // the end of a scalar
+	case b == '}' || b == ']':
+		p.depth--
+		return p.depth <= 0, true
 	}
-	return b
+	return false, false
 }
 
 // skip reads one value and returns its first bytes, at most keep.
 func (s *scanner) skip(keep int) (head []byte, err error) {
-	depth, text, begun := 0, false, s.at
-	for {
-		b, err := s.in.ReadByte()
-		if err != nil {
-			if scalar := depth == 0 && !text && s.at > begun; !scalar {
-				return head, io.ErrUnexpectedEOF
+	var p skipping
+	for s.fill() {
+		n := len(s.buf)
+		over, with := false, false
+		for i, b := range s.buf {
+			if (p.depth > 0 || p.text) && !p.escaped && b != '"' && b != '\\' && b|0x20 != '{' && b|0x20 != '}' {
+				continue // most bytes; 0x20 makes a brace of a bracket
 			}
-			return head, nil
-		}
-		if !text && depth == 0 && s.at > begun && (b == ',' || b == ']' || b == '}' || b <= ' ') {
-			return head, s.in.UnreadByte() // the end of a scalar
-		}
-		if s.at++; len(head) < keep {
-			head = append(head, b)
-		}
-		switch {
-		case text && b == '\\':
-			if s.at++; len(head) < keep {
-				head = append(head, s.peeked())
+			if over, with = p.step(b); over {
+				if n = i; with {
+					n++
+				}
+				break
 			}
-			if _, err := s.in.Discard(1); err != nil {
-				return head, io.ErrUnexpectedEOF
-			}
-		case b == '"':
-			text = !text
-		case text:
-		case b == '{' || b == '[':
-			depth++
-		case b == '}' || b == ']':
-			depth--
 		}
-		if !text && depth <= 0 && (b == '"' || b == '}' || b == ']') {
+		head = append(head, s.buf[:min(n, keep-len(head))]...)
+		if s.take(n); over {
 			return head, nil
 		}
 	}
-}
-
-func (s *scanner) peeked() byte {
-	b, err := s.in.Peek(1)
-	if err != nil {
-		return 0
+	if p.depth == 0 && !p.text && p.any {
+		return head, nil
 	}
-	return b[0]
+	return head, io.ErrUnexpectedEOF
 }
 
 // node reads one value.
@@ -176,7 +193,7 @@ func window(data io.ReaderAt, at, end, from int64, first, most, keep int) (NodeW
 	if w.Kind == "" {
 		return w, errNoJSON
 	}
-	s.take()
+	s.take(1)
 	if from > at {
 		s = newScanner(data, from, end)
 	}
@@ -187,7 +204,7 @@ func window(data io.ReaderAt, at, end, from int64, first, most, keep int) (NodeW
 		case '}', ']':
 			return w, nil
 		case ',':
-			s.take()
+			s.take(1)
 			s.next()
 		}
 		if len(w.Nodes) == most {
@@ -216,7 +233,7 @@ func (s *scanner) member(kind string, place, keep int) (Node, error) {
 		if s.next() != ':' {
 			return name, errNoJSON
 		}
-		s.take()
+		s.take(1)
 	}
 	n, err := s.node(keep)
 	n.Key = key
@@ -237,6 +254,9 @@ func values(data io.ReaderAt, from, end int64, first, most, keep int) (NodeWindo
 		}
 		n.Key = number(i)
 		w.Nodes = append(w.Nodes, n)
+	}
+	if s.at < end {
+		return w, errNoJSON // a zero byte
 	}
 	return w, nil
 }

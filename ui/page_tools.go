@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ type Tools interface {
 type ToolList struct {
 	Tools   []ToolRow
 	Absent  []Absence // servers without an answer
-	Servers []string  // with tools
+	Servers []string  // all of them
 }
 
 // An Absence is a server whose tools are not known.
@@ -83,6 +84,11 @@ func toolPage() page {
 }
 
 func hasTools(o *Options) bool { return o.Tools != nil }
+
+// Starting reports whether more tools will be known soon.
+func (t *toolsView) Starting() bool {
+	return slices.ContainsFunc(t.Absent, func(a Absence) bool { return a.Status == "starting" })
+}
 
 // A toolsView is a list of tools with the search that found it.
 type toolsView struct {

@@ -21,9 +21,9 @@ func (s *shown) Servers(ctx context.Context) (list []ui.ServerState) {
 			SignIn: l.SignIn, Stderr: l.Stderr, Own: l.Transport == "built in", Changed: l.Held,
 		}
 		if l.Failure != nil {
-			state.Why = l.Failure.Error()
+			state.Why = reason(l.Server, l.Failure)
 			if e, ok := errors.AsType[*stages.Error](l.Failure); ok {
-				state.Why, state.Hint = e.Msg, e.Hint
+				state.Hint = e.Hint
 			}
 		}
 		if f, called := figures[metrics.Label(l.Server)]; called {

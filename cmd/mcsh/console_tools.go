@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/preview"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/ui"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -39,13 +41,11 @@ func (s *shown) Tools(ctx context.Context, server, query string) ui.ToolList {
 	pool, ctx := s.pool(ctx)
 	ctx, cancel := context.WithTimeout(ctx, consoleWait)
 	defer cancel()
-	var list ui.ToolList
+	list := ui.ToolList{Servers: pool.Servers(ctx)}
 	listings := pool.Catalog(ctx)
 	for _, l := range listings {
 		if l.Err != nil {
-			list.Absent = append(list.Absent, ui.Absence{Server: l.Server, Status: l.Status, Why: firstLine(l.Err.Error())})
-		} else if len(l.Tools) > 0 {
-			list.Servers = append(list.Servers, l.Server)
+			list.Absent = append(list.Absent, ui.Absence{Server: l.Server, Status: l.Status, Why: reason(l.Server, l.Err)})
 		}
 	}
 	if query != "" {
@@ -66,9 +66,13 @@ func (s *shown) Tools(ctx context.Context, server, query string) ui.ToolList {
 	return list
 }
 
-func firstLine(text string) string {
-	first, _, _ := strings.Cut(text, "\n")
-	return first
+// reason is the error of a server, beside its name.
+func reason(server string, err error) string {
+	text := err.Error()
+	if e, ok := errors.AsType[*stages.Error](err); ok {
+		text = e.Msg
+	}
+	return strings.TrimPrefix(text, fmt.Sprintf("server %q: ", server))
 }
 
 func toolRow(server string, t *upstream.CatalogTool) ui.ToolRow {
