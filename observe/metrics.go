@@ -30,6 +30,7 @@ type Metrics struct {
 
 	servers *names
 	calling *prometheus.Registry // of the metrics of calls of servers alone
+	traffic traffic
 }
 
 // Build describes the running program.

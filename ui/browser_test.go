@@ -2,7 +2,6 @@ package ui_test
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/mcsh-dev/mcsh/ui/uitest"
@@ -17,9 +16,7 @@ func TestSystemPage(t *testing.T) {
 	p.See("#system-state", "Sandbox")
 	p.Until(`(window.first ||= document.querySelector("#system-state")) && !window.first.isConnected`) // it was swapped
 	p.Axe()
-	if dir := os.Getenv("UITEST_SHOTS"); dir != "" {
-		p.Screenshot(filepath.Join(dir, "system-light.png"), uitest.View{Width: 1440, Height: 900})
-		p.Screenshot(filepath.Join(dir, "system-dark.png"), uitest.View{Width: 1440, Height: 900, Dark: true})
-		p.Screenshot(filepath.Join(dir, "system-narrow.png"), uitest.View{Width: 360, Height: 740})
-	}
+	shoot(p, "system-light.png", uitest.View{Width: 1440, Height: 900})
+	shoot(p, "system-dark.png", uitest.View{Width: 1440, Height: 900, Dark: true})
+	shoot(p, "system-narrow.png", uitest.View{Width: 360, Height: 740})
 }

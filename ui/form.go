@@ -186,6 +186,9 @@ func (f *former) describe(to *Field, s map[string]json.RawMessage, depth int) {
 	switch kind := fieldKinds[to.Type]; {
 	case len(choices) > 0 && len(choices) <= maxChoices:
 		to.Kind = "choice"
+		if to.Type == "" {
+			to.Type = "one of"
+		}
 		for _, one := range choices {
 			to.Choices = append(to.Choices, compact(one))
 		}

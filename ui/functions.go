@@ -17,12 +17,14 @@ func functions(assets map[string]*asset) template.FuncMap {
 	return template.FuncMap{
 		"asset":     func(name string) string { return assets[name].address() }, // a page with a wrong name fails in tests
 		"icon":      icon,
+		"runKind":   runKind,
 		"bytes":     bytesText[int64],
 		"ibytes":    bytesText[int],
 		"number":    number,
 		"count":     func(n int, noun string) string { return texts.Count(n, noun) },
 		"duration":  Duration,
 		"since":     func(t time.Time) string { return Duration(time.Since(t)) },
+		"ago":       ago,
 		"time":      func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
 		"machine":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"cut":       func(n int, s string) string { return texts.Fit(s, n) },
@@ -71,6 +73,14 @@ func number(n any) string {
 		s = s[:i] + "\u202f" + s[i:]
 	}
 	return sign + s
+}
+
+// ago writes the time since t, as the browser writes it later.
+func ago(t time.Time) string {
+	if d := time.Since(t); d >= time.Second {
+		return Duration(d.Truncate(time.Second)) + " ago"
+	}
+	return "now"
 }
 
 // Duration writes a duration with three digits or less: "0.4 ms", "250 ms", "1.25 s", "3 min 5 s", "2 h 10 min", "3 d 4 h".

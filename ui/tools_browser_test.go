@@ -2,8 +2,6 @@ package ui_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -11,17 +9,11 @@ import (
 	"github.com/mcsh-dev/mcsh/ui/uitest"
 )
 
-// shoot takes pictures of a page as people see it, if somebody wants to look at them.
-func shoot(p *uitest.Page, name string) {
-	dir := os.Getenv("UITEST_SHOTS")
-	if dir == "" {
-		return
-	}
-	for kind, view := range map[string]uitest.View{
-		"light": {Width: 1440, Height: 900, Whole: true}, "dark": {Width: 1440, Height: 900, Dark: true, Whole: true}, "narrow": {Width: 360, Height: 740, Whole: true},
-	} {
-		p.Screenshot(filepath.Join(dir, name+"-"+kind+".png"), view)
-	}
+// look takes pictures of a page as people see it, if somebody wants to look at them.
+func look(p *uitest.Page, name string) {
+	shoot(p, name+"-light.png", uitest.View{Width: 1440, Height: 900, Whole: true})
+	shoot(p, name+"-dark.png", uitest.View{Width: 1440, Height: 900, Dark: true, Whole: true})
+	shoot(p, name+"-narrow.png", uitest.View{Width: 360, Height: 740, Whole: true})
 	p.Set(uitest.View{Width: 1440, Height: 900})
 }
 
@@ -57,22 +49,22 @@ func TestToolPages(t *testing.T) {
 	p := uitest.Open(t, g.URL+"tools")
 	p.See("#tool-list", "picture")
 	p.See("#tool-list", "evil_text")
-	shoot(p, "tools")
+	look(p, "tools")
 	p.Axe()
 	enter(p, "[data-search]", "say again")
 	p.Until(`document.querySelector("#tool-list li code")?.innerText === "echo"`)
 	p.Until(`location.search.includes("say")`)
 	harmless(t, p)
-	shoot(p, "tools-search")
+	look(p, "tools-search")
 	enter(p, "[data-search]", "zzzzqqqq")
 	p.See("#tool-list", "No tool has these words")
-	shoot(p, "tools-none")
+	look(p, "tools-none")
 
 	p.Go(g.URL + "tools/hostile/echo")
 	p.See("main", "Says it again")
 	harmless(t, p)
 	p.Axe()
-	shoot(p, "tool")
+	look(p, "tool")
 	enter(p, `[name="a/count"]`, "many")
 	click(p, "#tool-call button[type=submit]")
 	p.Until(`document.querySelector('[name="a/count"]').getAttribute("aria-invalid") === "true"`)
@@ -83,7 +75,7 @@ func TestToolPages(t *testing.T) {
 	click(p, "#tool-call button[type=submit]")
 	p.Until(`document.querySelector('[name="a/count"]').closest(".field").querySelector(".wrong")?.innerText.includes("10")`) // the schema's own bound
 	p.Axe()
-	shoot(p, "tool-wrong")
+	look(p, "tool-wrong")
 	enter(p, `[name="a/count"]`, "3")
 	enter(p, `[name="a/near/x"]`, "1.5")
 	enter(p, `[name="a/tags"]`, "one\ntwo")
@@ -95,14 +87,14 @@ func TestToolPages(t *testing.T) {
 	p.Until(`document.querySelectorAll("#result tbody tr").length === 2`)
 	harmless(t, p)
 	p.Axe()
-	shoot(p, "tool-table")
+	look(p, "tool-table")
 	for _, view := range []string{"tree", "preview", "text"} {
 		click(p, fmt.Sprintf(`#result [hx-get*="view=%s"]`, view))
 		p.Until(fmt.Sprintf(`document.querySelector("#result [aria-current]")?.innerText.toLowerCase() === %q`, view))
 		if view == "tree" {
 			click(p, "#result .nodes summary")
 			p.See("#result", "said")
-			shoot(p, "tool-tree")
+			look(p, "tool-tree")
 		}
 		harmless(t, p)
 		p.Axe()
@@ -154,7 +146,7 @@ func TestPicture(t *testing.T) {
 	click(p, "#tool-call button[type=submit]")
 	p.Until(`document.querySelector("#result img")?.src.startsWith("blob:") && document.querySelector("#result img").naturalWidth > 0`)
 	p.Axe()
-	shoot(p, "tool-picture")
+	look(p, "tool-picture")
 }
 
 // TestServerPages: each server with its state; one restarts.
@@ -168,11 +160,11 @@ func TestServerPages(t *testing.T) {
 	p.Until(`[...document.querySelectorAll("#server-list tr")].some((r) => r.innerText.includes("hostile") && r.innerText.includes("ready"))`)
 	p.Axe()
 	harmless(t, p)
-	shoot(p, "servers")
+	look(p, "servers")
 	p.Go(g.URL + "servers/hostile")
 	p.See("#server", "http")
 	p.Axe()
-	shoot(p, "server")
+	look(p, "server")
 	click(p, "#restart")
 	click(p, `#sure button[value="yes"]`)
 	p.See("#notes", "starts anew")
@@ -180,28 +172,28 @@ func TestServerPages(t *testing.T) {
 	p.Go(g.URL + "servers/a-server-with-quite-a-long-name-that-somebody-has-generated")
 	p.See("#server", "/nowhere")
 	p.Axe()
-	shoot(p, "server-failed")
+	look(p, "server-failed")
 }
 
 // TestOfferPages: resources and prompts of a hostile server.
 func TestOfferPages(t *testing.T) {
 	g := serveHostile(t)
 	p := uitest.Open(t, g.URL+"resources")
-	shoot(p, "resources-empty")
+	look(p, "resources-empty")
 	p.Go(g.URL + "tools/hostile/echo")
 	p.Go(g.URL + "resources")
 	p.Until(`document.querySelector("#resource-list")?.innerText.includes("file:///evil") || location.reload()`)
 	p.Axe()
 	harmless(t, p)
-	shoot(p, "resources")
+	look(p, "resources")
 	click(p, `#resource-list a[href*="evil"]`)
 	p.See("main pre", "onerror")
 	harmless(t, p)
 	p.Axe()
-	shoot(p, "resource")
+	look(p, "resource")
 	p.Go(g.URL + "prompts")
 	p.Axe()
-	shoot(p, "prompts")
+	look(p, "prompts")
 	click(p, "#prompt-list a")
 	p.See("#prompt", "required")
 	click(p, "#prompt button.primary")
@@ -211,7 +203,7 @@ func TestOfferPages(t *testing.T) {
 	p.See("#prompt", "Greet Ann")
 	harmless(t, p)
 	p.Axe()
-	shoot(p, "prompt")
+	look(p, "prompt")
 }
 
 // TestLoginsAndProtocol: the servers that a person may sign in to, and the messages while somebody looks.
@@ -220,11 +212,11 @@ func TestLoginsAndProtocol(t *testing.T) {
 	p := uitest.Open(t, g.URL+"logins")
 	p.See("#logins", "hostile")
 	p.Axe()
-	shoot(p, "logins")
+	look(p, "logins")
 	p.Go(g.URL + "protocol")
 	p.See("#messages", "Nothing has been said yet")
 	p.Axe()
-	shoot(p, "protocol-empty")
+	look(p, "protocol-empty")
 	other := uitest.Open(t, g.URL+"tools/hostile/evil_text")
 	click(other, "#tool-call button[type=submit]")
 	other.See("#result", "onerror")
@@ -236,5 +228,5 @@ func TestLoginsAndProtocol(t *testing.T) {
 	p.See("#messages pre", "hacked")
 	harmless(t, p)
 	p.Axe()
-	shoot(p, "protocol")
+	look(p, "protocol")
 }

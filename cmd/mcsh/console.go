@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -10,31 +12,66 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mcsh-dev/mcsh/auth"
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/ui"
 )
 
+// Variables that replace --console (on), --no-console (off) and --console-results (on).
+const (
+	consoleVariable        = "MCSH_CONSOLE"
+	consoleResultsVariable = "MCSH_CONSOLE_RESULTS"
+)
+
 // consoleFlags configure the pages for people.
-type consoleFlags struct{ on, off, results bool }
+type consoleFlags struct {
+	on, off, results bool
+
+	flags *pflag.FlagSet // of the command
+}
 
 func (c *consoleFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&c.on, "console", false, "serve the console, the pages for people, also where a runtime or a container has started the gateway")
-	f.BoolVar(&c.off, "no-console", false, "serve no console")
-	f.BoolVar(&c.results, "console-results", false, "operators also see the results of the runs of others in the console")
+	c.flags = f
+	f.BoolVar(&c.on, "console", false, "serve the console, the pages for people, also where a runtime or a container has started the gateway ($"+consoleVariable+"=on)")
+	f.BoolVar(&c.off, "no-console", false, "serve no console ($"+consoleVariable+"=off)")
+	f.BoolVar(&c.results, "console-results", false, "operators also see the results of the runs of others in the console ($"+consoleResultsVariable+"=on)")
 	cmd.MarkFlagsMutuallyExclusive("console", "no-console")
 	cmd.MarkFlagsMutuallyExclusive("console-results", "no-console")
 }
 
-// resolve refuses a console that everybody could use.
-func (c *consoleFlags) resolve(l *listenFlags) error {
+// resolve takes values from the variables for flags that are not given, and refuses a console that everybody could use.
+func (c *consoleFlags) resolve(p *program, l *listenFlags) error {
+	given := c.flags.Changed("console") || c.flags.Changed("no-console")
+	pages, err1 := onOff(p, consoleVariable)
+	results, err2 := onOff(p, consoleResultsVariable)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if pages != "" && !given {
+		c.on, c.off = pages == "on", pages == "off"
+	}
+	if results != "" && !c.flags.Changed("console-results") {
+		c.results = results == "on"
+	}
 	if !c.on || l.auth.enabled() || l.address == "" || l.alone() {
 		return nil
 	}
 	return usageError(authenticate+"; or leave --console out", "--console: others can reach this address, and there is no authentication: they would see and do all that you can")
+}
+
+// onOff returns the value of a variable that is on, off or not set.
+func onOff(p *program, variable string) (string, error) {
+	value := p.env[variable]
+	if value != "" && value != "on" && value != "off" {
+		return "", configError("set it to on or off", fmt.Errorf("%s=%s: want on or off", variable, texts.Fit(value, 40)))
+	}
+	return value, nil
 }
 
 // listens reports whether the listener of a gateway serves the console: where a person has started it, and people sign in or only
@@ -45,13 +82,13 @@ func (c *consoleFlags) listens(l *listenFlags) bool {
 	return c.on || !c.off && started && (l.auth.enabled() || l.alone())
 }
 
-// newConsole returns the console of a gateway; nil: it has none.
-func newConsole(c consoleFlags, s settings, source *controlled, x gatewayParts) (*ui.Console, error) {
+// newConsole returns the console of a gateway, which follows its runs until ctx is done; nil: it has none.
+func newConsole(ctx context.Context, c consoleFlags, s settings, source *controlled, x gatewayParts) (*ui.Console, error) {
 	if c.off {
 		return nil, nil
 	}
 	shown := &shown{settings: s, source: source, parts: x}
-	o := ui.Options{About: source.Gateway, Results: c.results, Servers: shown, Tools: shown, Offers: shown, System: shown}
+	o := ui.Options{About: source.Gateway, Results: c.results, Activity: shown, Servers: consoleServers{shown}, Tools: shown, Offers: shown, System: shown}
 	if x.kept != nil {
 		o.Outputs = shown
 	}
@@ -63,6 +100,7 @@ func newConsole(c consoleFlags, s settings, source *controlled, x gatewayParts) 
 	console, err := ui.New(o)
 	if err == nil {
 		news.news = func() { console.Changed("protocol") }
+		go shown.follow(ctx, console)
 	}
 	return console, err
 }
@@ -97,7 +135,7 @@ type shown struct {
 func (s *shown) System() ui.SystemState {
 	build := buildInfo()
 	state := ui.SystemState{
-		Gateway: s.source.Gateway(), Total: ui.Share{Name: "budget", Most: int64(s.settings.memory)},
+		Gateway: s.source.Gateway(), Total: ui.Share{Name: "Budget", Most: int64(s.settings.memory)},
 		Build:   []ui.Fact{{Name: "Version", Text: build.Version}, {Name: "Built with", Text: build.Go + ", " + build.Platform}},
 		Sandbox: s.sandbox(), Process: process(), Limits: s.limits(), Links: s.links(),
 	}
@@ -121,8 +159,8 @@ func (s shares) shown() []ui.Share {
 		return ui.Share{Name: name, Used: m.Used(), Most: m.Limit()}
 	}
 	return []ui.Share{
-		share("results", s.results), share("messages", s.bodies), share("outputs", s.runs),
-		share("catalogs", s.catalogs), share("sessions", s.sessions), share("schemas", s.schemas),
+		share("Results", s.results), share("Messages", s.bodies), share("Outputs", s.runs),
+		share("Catalogs", s.catalogs), share("Sessions", s.sessions), share("Schemas", s.schemas),
 	}
 }
 
@@ -200,3 +238,30 @@ func (s *shown) links() []ui.Link {
 }
 
 var _ ui.System = (*shown)(nil)
+
+// Servers implements [ui.Activity].
+func (s *shown) Servers() []control.Server { return s.source.Servers() }
+
+// Runs implements [ui.Activity].
+func (s *shown) Runs(v control.Viewer, f control.RunFilter) control.RunList {
+	return s.source.Runs(v, f)
+}
+
+// Calls implements [ui.Activity].
+func (s *shown) Calls() []ui.CallStep {
+	return convert(s.parts.monitor.metrics.Traffic(), func(step observe.Step) ui.CallStep { return ui.CallStep(step) })
+}
+
+// follow tells the open pages of the console when runs change, until ctx is done.
+func (s *shown) follow(ctx context.Context, console *ui.Console) {
+	for cursor := uint64(0); ; {
+		next, err := s.source.Wait(ctx, cursor)
+		if err != nil {
+			return
+		}
+		if cursor != 0 {
+			console.Changed("runs")
+		}
+		cursor = next
+	}
+}

@@ -10,8 +10,11 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
+// consoleServers answers for the servers of a gateway.
+type consoleServers struct{ *shown }
+
 // Servers implements [ui.Servers].
-func (s *shown) Servers(ctx context.Context) (list []ui.ServerState) {
+func (s consoleServers) Servers(ctx context.Context) (list []ui.ServerState) {
 	pool, ctx := s.pool(ctx)
 	metrics := s.parts.monitor.metrics
 	figures := metrics.Figures()

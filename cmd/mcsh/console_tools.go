@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/ui"
@@ -115,9 +116,9 @@ func (s *shown) Tool(ctx context.Context, server, name string) (d ui.ToolDetail,
 	d.Example, _ = t.Example(ctx) // one that does not fit still shows what is required
 	var annotations map[string]json.RawMessage
 	_ = json.Unmarshal(t.Annotations, &annotations) // none, if it is no object
-	for _, name := range []string{"title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
+	for _, name := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
 		if value := annotations[name]; value != nil {
-			d.Annotations = append(d.Annotations, ui.Fact{Name: name, Text: string(value[:min(len(value), 200)])})
+			d.Annotations = append(d.Annotations, ui.Fact{Name: name, Text: texts.Fit(strings.Trim(string(value), `"`), 200)})
 		}
 	}
 	waiting, _ := s.Waiting(ctx, server) // the page of the server has the error

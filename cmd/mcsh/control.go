@@ -32,7 +32,7 @@ const controlResultsVariable = "MCSH_CONTROL_RESULTS"
 type controlFlags struct {
 	tokens  string
 	results bool
-	flags  *pflag.FlagSet // of the command
+	flags   *pflag.FlagSet // of the command
 }
 
 func (c *controlFlags) add(cmd *cobra.Command) {
