@@ -123,23 +123,28 @@ func showResult(v *Visit) (any, error) {
 	}
 	defer out.Release()
 	r := &ResultView{Run: v.PathValue("run"), Stage: stage, Size: out.Size, Views: []string{"text", "preview"}}
-	root, err := values(out.Data, 0, out.Size, 0, 2, maxScalar)
-	if err == nil && len(root.Nodes) > 0 {
+	if root, wrong := values(out.Data, 0, out.Size, 0, 2, maxScalar); wrong == nil && len(root.Nodes) > 0 {
 		r.structure(out, root)
 	}
 	if r.View = v.URL.Query().Get("view"); !slices.Contains(r.Views, r.View) {
 		r.View = r.Views[0]
 	}
-	switch r.View {
-	case "text":
-		r.text(out, min(v.offset("from"), out.Size))
-	case "preview":
-		r.Text, err = v.Options().Outputs.Preview(v.Context(), io.NewSectionReader(out.Data, 0, out.Size), previewChars)
-		return r, err
-	case "table":
-		return r, r.rows(out, v.offset("from"), int(v.offset("first")))
+	if read := readers[r.View]; read != nil {
+		err = read(v, r, out)
 	}
-	return r, nil
+	return r, err
+}
+
+// readers read what a view shows, if that is more than every view needs.
+var readers = map[string]func(v *Visit, r *ResultView, out Output) error{
+	"text": func(v *Visit, r *ResultView, out Output) error { return r.text(out, min(v.offset("from"), out.Size)) },
+	"preview": func(v *Visit, r *ResultView, out Output) (err error) {
+		r.Text, err = v.Options().Outputs.Preview(v.Context(), io.NewSectionReader(out.Data, 0, out.Size), previewChars)
+		return err
+	},
+	"table": func(v *Visit, r *ResultView, out Output) error {
+		return r.rows(out, v.offset("from"), int(v.offset("first")))
+	},
 }
 
 // structure finds the views of a result that is JSON.
@@ -230,10 +235,12 @@ func (r *ResultView) findPictures(out Output, root NodeWindow) {
 }
 
 // text reads a window of text, which begins and ends between two characters.
-func (r *ResultView) text(out Output, from int64) {
+func (r *ResultView) text(out Output, from int64) error {
 	b := make([]byte, min(textWindow, out.Size-from))
-	n, _ := out.Data.ReadAt(b, from) // an output that is gone has no bytes
-	b = b[:n]
+	n, err := out.Data.ReadAt(b, from)
+	if b = b[:n]; err != nil && err != io.EOF {
+		return err
+	}
 	for i := 0; from > 0 && i < utf8.UTFMax-1 && len(b) > 0 && !utf8.RuneStart(b[0]); i++ {
 		b, from = b[1:], from+1
 	}
@@ -246,6 +253,7 @@ func (r *ResultView) text(out Output, from int64) {
 		r.Next = end
 	}
 	r.Text, _ = texts.Valid(bytes.ReplaceAll(b, []byte{0}, []byte("\uFFFD")))
+	return nil
 }
 
 // showNodes shows what is in a value of a result.

@@ -149,6 +149,20 @@ func TestPicture(t *testing.T) {
 	look(p, "tool-picture")
 }
 
+// TestOrders: a list in an object is a table; the pages of servers count the call.
+func TestOrders(t *testing.T) {
+	g := uitest.Serve(t)
+	p := uitest.Open(t, g.URL+"tools/demo/list_orders")
+	enter(p, `[name="a/limit"]`, "20")
+	click(p, "#tool-call button[type=submit]")
+	p.Until(`document.querySelectorAll("#result tbody tr").length === 20`)
+	p.See("#result", "orders")
+	document(p, "tool.png", false)
+	p.Go(g.URL + "servers")
+	p.Until(`document.querySelector("#server-list [data-label=calls]")?.innerText === "1"`)
+	document(p, "servers.png", true)
+}
+
 // TestServerPages: each server with its state; one restarts.
 func TestServerPages(t *testing.T) {
 	g := serveHostile(t)

@@ -41,7 +41,9 @@ func hostileServer(t testing.TB) string {
 	}
 	reads := &mcp.ToolAnnotations{ReadOnlyHint: true, Title: evil}
 	s.AddTool(&mcp.Tool{Name: "echo", Title: evil, Description: "Says it again. " + evil, InputSchema: json.RawMessage(wide), Annotations: reads},
-		text(func(args string) string { return fmt.Sprintf(`[{"said":%s,"evil":%q},{"said":null,"evil":"<b>"}]`, args, evil) }))
+		text(func(args string) string {
+			return fmt.Sprintf(`[{"said":%s,"evil":%q},{"said":null,"evil":"<b>"}]`, args, evil)
+		}))
 	s.AddTool(&mcp.Tool{Name: "evil_text", Description: evil, InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: reads}, text(func(string) string { return evil }))
 	s.AddTool(&mcp.Tool{Name: "big", Description: "Twenty megabytes", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: reads}, text(func(string) string {
 		return "[" + strings.Repeat(`{"name":"a row of many","values":[1,2,3],"nested":{"deep":{"deeper":"text"}}},`, 260_000) + `{"name":"the last"}]`

@@ -175,8 +175,12 @@ func (s *shown) sandbox() []ui.Fact {
 	}
 	r, load := active.report(), active.pool.Load()
 	facts := []ui.Fact{
-		{Name: "Backend", Text: r.Backend}, {Name: "Profile", Text: r.Profile}, {Name: "Landlock", Text: landlock(r.Landlock)}, {Name: "Seccomp", Text: yesNo(r.Seccomp)},
-		{Name: "Workers", Text: fmt.Sprintf("%d of %d in use, %d wait", load.InUse, load.Max, load.Warm)}, {Name: "Queue", Text: texts.Count(load.Queued, "run")},
+		{Name: "Backend", Text: r.Backend},
+		{Name: "Profile", Text: r.Profile},
+		{Name: "Landlock", Text: landlock(r.Landlock)},
+		{Name: "Seccomp", Text: yesNo(r.Seccomp)},
+		{Name: "Workers", Text: fmt.Sprintf("%d of %d in use, %d wait", load.InUse, load.Max, load.Warm)},
+		{Name: "Queue", Text: texts.Count(load.Queued, "run")},
 	}
 	for _, gap := range r.Gaps {
 		facts = append(facts, ui.Fact{Name: "Gap", Text: gap})
