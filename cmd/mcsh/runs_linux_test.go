@@ -129,6 +129,43 @@ func TestRunsHostile(t *testing.T) {
 	}
 }
 
+// TestRunsCallers: the user of the gateway sees the runs of all callers by their names, and a reader of an output may leave before its
+// end.
+func TestRunsCallers(t *testing.T) {
+	t.Parallel() // it waits
+	c := newControlTest(t)
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	callers := map[string]string{}
+	for _, name := range []string{"ann", "bob"} {
+		callers[name] = c.run(exitOK, "token", "new", name, "--file", tokens)[0]["token"].(string)
+	}
+	s := c.serve("--listen", "127.0.0.1:0", "--tokens", tokens)
+	_, rest, _ := strings.Cut(s.err.String(), " listens on ")
+	for _, name := range []string{"ann", "bob"} {
+		postCall(t, strings.Fields(rest)[0], callers[name], `[{"type":"tool","server":"demo","name":"list_orders"}]`)
+	}
+	rows := c.run(exitOK, "runs", "ls", "--state", c.state)
+	if len(rows) != 2 || rows[0]["caller"] != "bob" || rows[1]["caller"] != "ann" || rows[0]["transport"] != "http" {
+		t.Errorf("got %v", rows)
+	}
+	if rows = c.run(exitOK, "runs", "ls", "--state", c.state, "--caller", "ann"); len(rows) != 1 || rows[0]["caller"] != "ann" {
+		t.Errorf("those of ann are %v", rows)
+	}
+	gone, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	reader := prepare(t, c.binary, "runs", "output", "--state", c.state)
+	reader.Stdout = w
+	if err := reader.Run(); err != nil || reader.stderr.Len() > 0 {
+		t.Errorf("a reader that has gone: %v, %s", err, &reader.stderr)
+	}
+	if s := c.run(exitOK, "runs", "ls", "--state", c.state); len(s) != 2 {
+		t.Errorf("after it there are %v", s)
+	}
+}
+
 // TestRunsRemote: those with a control token see runs without their data, unless --control-results allows it.
 func TestRunsRemote(t *testing.T) {
 	t.Parallel() // it waits
@@ -146,8 +183,8 @@ func TestRunsRemote(t *testing.T) {
 		}
 		s := c.serve(args...)
 		_, rest, _ := strings.Cut(s.err.String(), " listens on ")
-		address := strings.TrimSuffix(strings.Fields(rest)[0], ",")
-		reply := postCall(t, address, `[{"type":"tool","server":"demo","name":"get_customer","args":{"id":"c-001"}}]`)
+		address := strings.Fields(rest)[0]
+		reply := postCall(t, address, "", `[{"type":"tool","server":"demo","name":"get_customer","args":{"id":"c-001"}}]`)
 		at := []string{"--gateway", address, "--gateway-token-file", file}
 		shown, _ := json.Marshal(c.run(exitOK, "runs", append([]string{"show"}, at...)...))
 		for _, data := range []string{"c-001", `"r_`} {
@@ -168,7 +205,7 @@ func TestRunsRemote(t *testing.T) {
 }
 
 // postCall runs a pipeline over HTTP, as a client of the stateless era, and returns the answer.
-func postCall(t *testing.T, endpoint, pipeline string) string {
+func postCall(t *testing.T, endpoint, token, pipeline string) string {
 	t.Helper()
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientCapabilities":{}},"name":"execute_pipeline","arguments":{"pipeline":` + pipeline + `}}}`
@@ -181,6 +218,9 @@ func postCall(t *testing.T, endpoint, pipeline string) string {
 		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "execute_pipeline",
 	} {
 		r.Header.Set(name, value)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
