@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"runtime"
 	"slices"
 	"strconv"
@@ -113,11 +114,18 @@ func (l *listenFlags) withConsole(console *ui.Console, guard *auth.Guard, h http
 	if console == nil {
 		return h
 	}
-	pages := console.Handler(ui.Door{Guard: guard, Issuer: l.auth.people(guard), Public: l.auth.public})
+	public, _ := url.Parse(l.auth.public) // it was checked
+	below := strings.TrimSuffix(public.Path, "/")
+	base := func(*http.Request) string { return below + "/" }
+	pages := console.Handler(ui.Door{Base: base, Guard: guard, Issuer: l.auth.people(guard), Public: l.auth.public})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		if slices.Contains(apart, first) {
 			h.ServeHTTP(w, r)
+			return
+		}
+		if below != "" && strings.HasPrefix(r.URL.Path, below+"/") { // a proxy may leave it out
+			http.StripPrefix(below, pages).ServeHTTP(w, r)
 			return
 		}
 		pages.ServeHTTP(w, r)
