@@ -29,6 +29,7 @@ type Metrics struct {
 	output, previewed                  prometheus.Counter
 
 	servers *names
+	calling *prometheus.Registry // of the metrics of calls of servers alone
 	traffic traffic
 }
 
@@ -71,6 +72,8 @@ func NewMetrics(b Build, p Probes) *Metrics {
 	m.callsActive = gauge("mcsh_tool_calls_active", "Calls of tools that are under way.")
 	m.requests = counter("mcsh_http_requests_total", "Requests over HTTP that were answered, by route, method and status.", "route", "method", "status")
 	m.auth = counter("mcsh_auth_refusals_total", "Requests over HTTP that were refused, by reason: unauthenticated (401) or forbidden (403).", "reason")
+	m.calling = prometheus.NewRegistry()
+	m.calling.MustRegister(m.calls, m.callTime)
 	factory.NewGaugeVec(prometheus.GaugeOpts{Name: "mcsh_build_info", Help: "The program that runs; always 1."},
 		[]string{"version", "revision", "goversion"}).WithLabelValues(b.Version, b.Revision, b.Go).Set(1)
 	m.registry.MustRegister(collector{p, m.servers},

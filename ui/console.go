@@ -16,6 +16,12 @@ type Options struct {
 	Results bool                   // operators see the results of others, too
 
 	Activity Activity
+	Servers  Servers
+	Tools    Tools
+	Outputs  Outputs
+	Offers   Offers
+	Logins   Logins
+	Protocol Protocol
 	System   System
 }
 

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"encoding/json"
 	"html/template"
 	"math"
 	"net/url"
@@ -14,24 +15,28 @@ import (
 // functions are what templates call.
 func functions(assets map[string]*asset) template.FuncMap {
 	return template.FuncMap{
-		"asset":    func(name string) string { return assets[name].address() }, // a page with a wrong name fails in tests
-		"icon":     icon,
-		"runKind":  runKind,
-		"bytes":    bytesText[int64],
-		"ibytes":   bytesText[int],
-		"number":   number,
-		"count":    func(n int, noun string) string { return texts.Count(n, noun) },
-		"duration": Duration,
-		"since":    func(t time.Time) string { return Duration(time.Since(t)) },
-		"ago":      ago,
-		"time":     func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
-		"machine":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-		"cut":      func(n int, s string) string { return texts.Fit(s, n) },
-		"percent":  func(part, whole float64) string { return strconv.FormatFloat(100*part/math.Max(whole, 1), 'f', 0, 64) },
-		"json":     texts.JSON,
-		"segment":  url.PathEscape,  // a part of a path
-		"query":    url.QueryEscape, // a value in an address
-		"part":     func(pairs ...any) map[string]any { return part(pairs) },
+		"asset":     func(name string) string { return assets[name].address() }, // a page with a wrong name fails in tests
+		"icon":      icon,
+		"runKind":   runKind,
+		"bytes":     bytesText[int64],
+		"ibytes":    bytesText[int],
+		"number":    number,
+		"count":     func(n int, noun string) string { return texts.Count(n, noun) },
+		"duration":  Duration,
+		"since":     func(t time.Time) string { return Duration(time.Since(t)) },
+		"ago":       ago,
+		"time":      func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
+		"machine":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+		"cut":       func(n int, s string) string { return texts.Fit(s, n) },
+		"percent":   func(part, whole float64) string { return strconv.FormatFloat(100*part/math.Max(whole, 1), 'f', 0, 64) },
+		"json":      texts.JSON,
+		"add":       func(a, b int64) int64 { return a + b },
+		"plain":     func(value string) string { return plainText(json.RawMessage(value)) }, // of JSON
+		"stateKind": stateKind,
+		"state":     func(s ServerState) string { return s.state() },
+		"segment":   url.PathEscape,  // a part of a path
+		"query":     url.QueryEscape, // a value in an address
+		"part":      func(pairs ...any) map[string]any { return part(pairs) },
 	}
 }
 

@@ -10,6 +10,7 @@ type page struct {
 	title string
 	file  string // its templates, in pages/: "main", and one for each part that is asked for alone
 	menu  string // its icon in the menu; empty: it is not there
+	part  string // the template of a page that is only asked for as a part
 	above string // the path of the page that the menu marks instead; empty: its own
 	keys  string // the letter that leads there after g
 
@@ -29,5 +30,8 @@ type act struct {
 
 // pages is the table of pages, in the order of the menu.
 func pages() []page {
-	return []page{startPage(), systemPage()}
+	return []page{
+		startPage(), serversPage(), serverPage(), toolsPage(), toolPage(), resourcesPage(), resourcePage(), promptsPage(), promptPage(), loginsPage(), protocolPage(),
+		resultsPage(), nodesPage(), bytesPage(), systemPage(),
+	}
 }

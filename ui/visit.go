@@ -48,6 +48,9 @@ func (v *Visit) Notice(format string, args ...any) {
 func (v *Visit) show(p *page, find func(*Visit) (any, error)) {
 	data, err := find(v)
 	target := v.Request.Header.Get("HX-Target")
+	if p.part != "" {
+		target = p.part
+	}
 	switch {
 	case err != nil:
 		v.fail(err)

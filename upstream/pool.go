@@ -121,6 +121,7 @@ type Pool struct {
 	onOffers atomic.Pointer[func()]
 	onTools  atomic.Pointer[func()]
 	follows  atomic.Pointer[func(server string) bool]
+	tap      atomic.Pointer[func(Message)] // of those who look at messages
 
 	generation atomic.Uint64 // of the lists of tools
 	queue      startQueue

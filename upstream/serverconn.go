@@ -114,7 +114,7 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 		dial: s.Dial, impl: &mcp.Implementation{Name: "mcsh", Version: o.ClientVersion}, allowed: s.Protocol, limit: s.StartTimeout, probe: o.ProbeTimeout,
 		queue: &p.queue, needed: sc.needed.Load, noted: sc.note, memory: o.Results,
 		message: messageMax(o.ResultMax), onTransport: sc.noteTransport, unnamed: sc.noteUnnamed,
-		role: rpc.Role{Roots: questions.Roots(s.Roots), Log: sc.noteLog},
+		role: rpc.Role{Roots: questions.Roots(s.Roots), Log: sc.noteLog, Seen: sc.seen},
 	}
 	return sc
 }

@@ -89,8 +89,18 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 		return nil, nil
 	}
 	shown := &shown{settings: s, source: source, parts: x}
-	console, err := ui.New(ui.Options{About: source.Gateway, Results: c.results, Activity: shown, System: shown})
+	o := ui.Options{About: source.Gateway, Results: c.results, Activity: shown, Servers: consoleServers{shown}, Tools: shown, Offers: shown, System: shown}
+	if x.kept != nil {
+		o.Outputs = shown
+	}
+	if x.logins.store != nil {
+		o.Logins = consoleLogins{shown}
+	}
+	news := &noted{pool: x.parts.upstream, news: func() {}}
+	o.Protocol = news
+	console, err := ui.New(o)
 	if err == nil {
+		news.news = func() { console.Changed("protocol") }
 		go shown.follow(ctx, console)
 	}
 	return console, err

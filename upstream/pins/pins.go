@@ -314,8 +314,8 @@ func (p *Pins) HeldBack(t *toollist.Tool, why string) error {
 	return stages.Errorf(stages.Denied, hint, "tool %q of server %q is held back (--pin): %s", t.Name, p.Server, why)
 }
 
-// untrusted are the tools of a list that are not trusted, without those that are refused anyway.
-func (p *Pins) untrusted(list *toollist.List) (changed, new []*toollist.Tool) {
+// Untrusted are the tools of a list that are not trusted, without those that are refused anyway.
+func (p *Pins) Untrusted(list *toollist.List) (changed, new []*toollist.Tool) {
 	for _, t := range list.Tools {
 		if t.Refused != "" {
 			continue
@@ -345,7 +345,7 @@ func (p *Pins) report(list *toollist.List) {
 	}
 	p.mu.Unlock()
 	if c.Err == nil {
-		changed, new := p.untrusted(list)
+		changed, new := p.Untrusted(list)
 		c.Changed, c.New = p.unreported(changed, &c.More), p.unreported(new, &c.More)
 	}
 	if len(c.Changed)+len(c.New) > 0 || !again {
@@ -382,10 +382,10 @@ func (p *Pins) Note(list *toollist.List) string {
 		return ""
 	}
 	p.load(false)
-	changed, new := p.untrusted(list)
+	changed, new := p.Untrusted(list)
 	if len(changed)+len(new) > 0 {
 		p.load(true) // somebody may have accepted them
-		changed, new = p.untrusted(list)
+		changed, new = p.Untrusted(list)
 	}
 	p.mu.Lock()
 	err := p.err

@@ -59,6 +59,7 @@ func (t *Transport) request(ctx context.Context, c *call) (json.RawMessage, *rpc
 		<-ctx.Done() // BeforeSend refuses only when ctx ends
 		return nil, &rpc.Failure{Err: ctx.Err()}
 	}
+	t.replies.Role.See(true, func() []byte { return r.Message(c.id) })
 	own, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), rawKey{}, true))
 	stop := context.AfterFunc(ctx, cancel)
 	resp, err := c.post(own)
@@ -67,6 +68,7 @@ func (t *Transport) request(ctx context.Context, c *call) (json.RawMessage, *rpc
 		return nil, c.failed(ctx, err)
 	}
 	result, ended, err := c.read(own, resp)
+	t.replies.Role.See(false, func() []byte { return rpc.AnswerMessage(c.id, result, err) })
 	stop() // the caller cancels ctx after the answer, which would close a connection whose stream is still ending
 	if err == nil && !ended {
 		t.drain(resp.Body, cancel)
@@ -321,6 +323,7 @@ func (c *call) events(ctx context.Context, body io.Reader, at *resumePoint) (res
 // handleUnasked handles messages of the server that answer no request. They came on the stream of r, which is the request in
 // whose middle the server asks; a standing stream is of none.
 func (t *Transport) handleUnasked(e rpc.Envelope, r *rpc.Request) {
+	t.replies.Role.See(false, func() []byte { return e.Message() })
 	version, came := r.Version, r
 	if r.Method == standingStream {
 		came = nil

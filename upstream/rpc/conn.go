@@ -187,6 +187,7 @@ func (c *Conn) Write(ctx context.Context, msg jsonrpc.Message) error {
 }
 
 func (c *Conn) send(ctx context.Context, msg []byte) error {
+	c.replies.Role.See(true, func() []byte { return msg })
 	return NormalizeClosed(c.wire.Send(ctx, msg))
 }
 
@@ -208,6 +209,7 @@ func (c *Conn) Read(context.Context) (jsonrpc.Message, error) {
 			c.end(err)
 			return nil, err
 		}
+		c.replies.Role.See(false, func() []byte { return line })
 		if msg := c.handle(line); msg != nil {
 			return msg, nil
 		}

@@ -30,6 +30,20 @@ type Role struct {
 	// Log is called with the parameters of notifications/message, which it must not keep, and must not block. Nil: they
 	// are ignored.
 	Log func(params []byte)
+
+	// Seen returns what is called with every message of ours (out) and of the server, which it must not keep, and must not block.
+	// Nil, or if it returns nil: nobody looks.
+	Seen func() func(out bool, msg []byte)
+}
+
+// See shows a message to whoever looks. It is made only then.
+func (r *Role) See(out bool, msg func() []byte) {
+	if r.Seen == nil {
+		return
+	}
+	if look := r.Seen(); look != nil {
+		look(out, msg())
+	}
 }
 
 // Replies answers requests of a server: ping, roots/list, questions, and an error for everything else. Replies are sent in
