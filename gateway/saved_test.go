@@ -326,8 +326,9 @@ func TestSavedForEach(t *testing.T) {
 		t.Fatalf("got %s", text)
 	}
 	before, run := w.noted(), reportOf(t, result).Run
-	text, result = w.execute(t, fmt.Sprintf(`[{"type":"from","run":%q,"resume":true}]`, run))
-	if after := w.noted(); len(after) != len(before) || !slices.Contains(after, "d") {
+	calls := w.shop.Calls("add") // of these the tool has refused the last, which changes nothing
+	text, _ = w.execute(t, fmt.Sprintf(`[{"type":"from","run":%q,"resume":true}]`, run))
+	if after := w.noted(); len(after) != len(before) || !slices.Contains(after, "d") || w.shop.Calls("add") != calls+1 {
 		t.Errorf("noted %q and then %q: %s", before, after, text)
 	}
 
@@ -406,6 +407,9 @@ func TestSavedBroken(t *testing.T) {
 		text, result := w.runStage(t, name, "{}")
 		if !result.IsError || !strings.Contains(text, why) {
 			t.Errorf("%s: got %s, want %s", name, text, why)
+		}
+		if strings.Contains(text, w.dir) {
+			t.Errorf("%s names a directory of the host: %s", name, text)
 		}
 		if text, _ := w.call(t, "list_all_tools", map[string]any{"server": "pipelines"}); !strings.Contains(text[0], "(broken: ") {
 			t.Errorf("the list is %s", text)
@@ -559,4 +563,36 @@ func (w *savedWorld) as(t *testing.T, who string) *mcp.ClientSession {
 	}
 	t.Cleanup(func() { session.Close() })
 	return session
+}
+
+// TestSavedLimits: what a saved pipeline uses counts for the run that calls it.
+func TestSavedLimits(t *testing.T) {
+	chain := func(next string) string {
+		return one + `"pipeline":[{"type":"tool","server":"pipelines","name":"` + next + `","args":{"x":{"$param":"x"}}}]`
+	}
+	w := newSavedWorld(t, nil, func(o *gateway.Options) { o.Limits = stages.Limits{Calls: 7, Held: 1 << 20} }, map[string]string{
+		"reads": oneItem, "d1": chain("d2"), "d2": chain("d3"), "d3": jqOf, "e1": chain("e2"), "e2": chain("e3"), "e3": chain("e4"), "e4": jqOf,
+		"large": one + `"pipeline":[{"type":"tool","server":"shop","name":"large","args":{"id":{"$param":"x"}}}]`,
+	})
+	w.shop.Add(mcptest.Tool{Name: "large", ReadOnly: true, Schema: itemSchema, Do: func(args map[string]any) (string, error) {
+		n, err := args["id"].(json.Number).Int64()
+		return strings.Repeat("x", int(n)<<10), err
+	}})
+	each := func(n int, name string) string {
+		return fmt.Sprintf(`[{"type":"command","command":"jq","args":["-n","-c","range(1;%d)|{id: .}"]},{"type":"tool","server":"pipelines","name":%q,"for_each":true,"distinct":false}]`, n+1, name)
+	}
+	for _, c := range []struct{ plan, fails string }{
+		{each(3, "reads"), ""},
+		{each(4, "reads"), "limit calls"},
+		{`[{"type":"tool","server":"pipelines","name":"large","args":{"x":200}}]`, ""},
+		{`[{"type":"tool","server":"pipelines","name":"large","args":{"x":700}}]`, "limit held"},
+		{`[{"type":"tool","server":"pipelines","name":"d1","args":{"x":1}}]`, ""},
+		{`[{"type":"tool","server":"pipelines","name":"e1","args":{"x":1}}]`, "limit nesting"},
+		{`[{"type":"tool","server":"pipelines","name":"reads","args":{"id":1},"paginate":true}]`, "has no pages"},
+	} {
+		text, result := w.execute(t, c.plan)
+		if result.IsError != (c.fails != "") || !strings.Contains(text, c.fails) {
+			t.Errorf("%s: got %.400s, want %q", c.plan, text, c.fails)
+		}
+	}
 }

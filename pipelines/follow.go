@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/following"
@@ -78,7 +79,11 @@ const lookAgain = 30 * time.Second
 // Follow reads files again when they change, and checks pipelines again when files or tools have changed, until ctx is done. It
 // calls changed at first, and then whenever something is different.
 func (s *Set) Follow(ctx context.Context, changed func(Change)) {
-	go following.Watch(ctx, s.store.lastRead, s.store.now, maps.Equal, func() { _ = s.store.Reload(ctx) })
+	var files sync.WaitGroup
+	defer files.Wait()
+	files.Go(func() {
+		following.Watch(ctx, s.store.lastRead, s.store.now, maps.Equal, func() { _ = s.store.Reload(ctx) }) // List has the error
+	})
 	before, was := map[string]Tool{}, error(nil)
 	var looked time.Time
 	for first, last := true, (state{}); ctx.Err() == nil; first = false {
@@ -137,7 +142,9 @@ func difference(before, after map[string]Tool) Change {
 		}
 		switch {
 		case t.Broken != nil && (!known || fmt.Sprint(old.Broken) != fmt.Sprint(t.Broken)):
-			c.Broken[name] = t.Broken
+			if c.Broken[name] = t.Broken; t.Err != nil {
+				c.Broken[name] = t.Err // with the whole path
+			}
 		case t.Broken == nil && known && old.Broken != nil:
 			c.Fits = append(c.Fits, name)
 		}

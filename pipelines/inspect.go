@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,8 @@ import (
 func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 	t := &Tool{Saved: p}
 	if p.Err != nil {
-		t.Broken = stages.Errorf(stages.InvalidPipeline, fixIt(p.Name), "%w", p.Err)
+		said := strings.ReplaceAll(p.Err.Error(), filepath.Dir(p.Path)+string(filepath.Separator), "") // agents need not know where
+		t.Broken = stages.Errorf(stages.InvalidPipeline, fixIt(p.Name), "%s", said)
 		return t
 	}
 	d := p.Definition
@@ -107,7 +109,7 @@ func (s *Set) compile(ctx context.Context, d *Definition, look *lookup, t *Tool)
 		look.hints = Hints{} // it may do anything
 	}
 	if plan != nil {
-		t.Info.Chains = plan.Chains()
+		t.Info.Chains, t.Info.Calls = plan.Chains(), plan.Plan().Most.Calls
 	}
 	return nil
 }

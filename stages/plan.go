@@ -80,7 +80,7 @@ func (s *Step) attempts(l Limits) int64 {
 // calls is how many tools are called at most where s runs as often as times says.
 func (s *Step) calls(times int64, l Limits) (n int64) {
 	if s.tool != nil {
-		n = times * int64(max(1, s.tool.pages))
+		n = times * (int64(max(1, s.tool.pages)) + s.tool.info.Calls)
 	}
 	for _, nested := range s.Nested {
 		for _, step := range nested.Steps {

@@ -285,9 +285,10 @@ type Tool struct {
 	Additive   bool // annotated destructiveHint: false
 
 	// Runs says that a call runs a pipeline as a part of the run: it ends with the time of the run, and counts as sent with its
-	// first effect. Chains is how many commands that pipeline may run at the same time.
+	// first effect. Chains is how many commands that pipeline may run at the same time, Calls how many tools it calls, at most.
 	Runs   bool
 	Chains int
+	Calls  int64
 
 	// Timeout bounds one call where a stage names none, instead of the limit of the run; 0: the limit.
 	Timeout time.Duration

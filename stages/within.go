@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,7 +69,17 @@ func (p *Pipeline) ofCall(ctx, inner context.Context, err error, call Call, done
 	case !known:
 		e = Errorf(Internal, "", "%w", err)
 	}
+	if !tookEffect(done) {
+		return e.Within(call)
+	}
 	return e.Within(call, effectsIn(done)...)
+}
+
+// tookEffect reports whether a call of some stage may have changed something: one that its tool has not refused.
+func tookEffect(list []StageReport) bool {
+	return slices.ContainsFunc(list, func(s StageReport) bool {
+		return s.Changes && len(s.Stages) == 0 && s.Calls > s.Refused || tookEffect(s.Stages)
+	})
 }
 
 // Within is the failure of a stage as that of the call that runs it. Its own end says where it was, behind words that may be
@@ -89,7 +100,8 @@ func (e *Error) Within(call Call, changed ...string) *Error {
 	}
 	own.Place, own.Label, own.Field, own.each, own.Fix, own.Sample = "", "", "", nil, nil, nil
 	own.Item, own.Items, own.Started, own.Done, own.Failed = 0, 0, 0, 0, 0
-	own.Answered, own.call, own.repeats = false, false, false
+	own.Answered = own.Answered && len(changed) == 0
+	own.call, own.repeats = false, false
 	return &own
 }
 
