@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -78,28 +77,42 @@ func (p *program) listPipelines(ctx context.Context, x *savedPipelines, _ []stri
 	if len(tools) == 0 && !p.json {
 		fmt.Fprintf(p.stderr, "there are no saved pipelines in %s; mcsh pipeline save makes one\n", strings.Join(x.set.Store().Dirs(), ", "))
 	}
-	table := tabwriter.NewWriter(p.text, 0, 0, 2, ' ', 0)
-	for i := range tools {
-		one := describePipeline(&tools[i])
-		if p.json {
-			if err := p.print(one, ""); err != nil {
-				return err
-			}
-			continue
-		}
-		cells := []string{one.at(), one.effect(), authorText(tools[i].Version), firstSentence(one.Description)}
-		fmt.Fprintln(table, strings.Join(convert(cells, func(cell string) string { return gateway.Plain(cell, false) }), "\t"))
-		if len(tools[i].Definition.Names()) > 0 {
-			fmt.Fprintln(table, indentedNote(strings.TrimPrefix(one.Signature, one.Name)))
-		}
-		for _, note := range one.notes() {
-			fmt.Fprintln(table, indentedNote(note))
+	all := convert(tools, func(t pipelines.Tool) pipelineJSON { return describePipeline(&t) })
+	var widths [3]int
+	for i := range all {
+		for column, cell := range all[i].cells(tools[i].Version) {
+			widths[column] = max(widths[column], columnsOf(cell))
 		}
 	}
-	if err := table.Flush(); err != nil || broken == nil {
-		return err
+	for i := range all {
+		if err := p.print(all[i], all[i].listed(&tools[i], widths)); err != nil {
+			return err
+		}
+	}
+	if broken == nil {
+		return nil
 	}
 	return configError("correct the directory, or name others with --pipelines", broken)
+}
+
+func (j *pipelineJSON) cells(v pipelines.Version) [3]string {
+	return [3]string{j.at(), j.effect(), gateway.Plain(authorText(v), false)}
+}
+
+// listed is the pipeline in columns of these widths, and below that what else one should know.
+func (j *pipelineJSON) listed(t *pipelines.Tool, widths [3]int) string {
+	line := ""
+	for column, cell := range j.cells(t.Version) {
+		line += padded(cell, widths[column]) + "  "
+	}
+	line = strings.TrimRight(line+gateway.Plain(firstSentence(j.Description), false), " ") + "\n"
+	if len(t.Definition.Names()) > 0 {
+		line += indentedNote(strings.TrimPrefix(j.Signature, j.Name)) + "\n"
+	}
+	for _, note := range j.notes() {
+		line += indentedNote(note) + "\n"
+	}
+	return line
 }
 
 // describePipeline describes a saved pipeline.
