@@ -29,7 +29,8 @@ func TestSignInWithToken(t *testing.T) {
 	p.Axe()
 	document(p, "sign-in.png", false)
 	enter := func(token string) {
-		p.Do(chromedp.SendKeys("#token", token), chromedp.KeyEvent("\r"))
+		p.Until(`document.readyState === "complete" && document.querySelector("#token")`)
+		p.Do(chromedp.SendKeys("#token", token), chromedp.Click(`form[action="signin"] button`))
 	}
 	enter("mcsh_wrong")
 	p.See("main", "does not know the token")
