@@ -7,7 +7,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/ui"
-	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/pins"
 )
 
 // consoleServers answers for the servers of a gateway.
@@ -40,7 +40,7 @@ func (s consoleServers) Servers(ctx context.Context) (list []ui.ServerState) {
 // Accept implements [ui.Servers].
 func (s *shown) Accept(ctx context.Context, server, tool, hash string) error {
 	pool, ctx := s.pool(ctx)
-	missed, err := pool.Accept(ctx, server, []upstream.Pending{{Server: server, Tool: tool, Hash: hash}})
+	missed, err := pool.Accept(ctx, server, []pins.Pending{{Server: server, Tool: tool, Hash: hash}})
 	if err == nil && len(missed) > 0 {
 		err = fmt.Errorf("%s has changed again", tool)
 	}
