@@ -28,15 +28,6 @@ type Server struct {
 	Where  string `json:"where,omitempty"` // it is configured
 }
 
-// A Run describes a run in progress.
-type Run struct {
-	Request string    `json:"request"` // its name in logs
-	Caller  string    `json:"caller,omitempty"`
-	Started time.Time `json:"started"`
-	Stages  int       `json:"stages"` // without nested ones
-	DryRun  bool      `json:"dry_run,omitempty"`
-}
-
 // A Change is what a reload has changed. The servers of a source with an error stay as they were.
 type Change struct {
 	Added     []string `json:"added"`

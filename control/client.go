@@ -140,9 +140,36 @@ func (c *Client) Servers(ctx context.Context) (list []Server, err error) {
 	return list, c.call(ctx, queryWait, http.MethodGet, "/v1/servers", nil, &list)
 }
 
-// Runs lists the runs in progress.
-func (c *Client) Runs(ctx context.Context) (list []Run, err error) {
+// Live lists the runs in progress.
+func (c *Client) Live(ctx context.Context) (list []Run, err error) {
 	return list, c.call(ctx, queryWait, http.MethodGet, "/v1/runs", nil, &list)
+}
+
+// Runs lists runs, live and finished, the newest first.
+func (c *Client) Runs(ctx context.Context, f RunFilter) (list RunList, err error) {
+	return list, c.call(ctx, queryWait, http.MethodPost, "/v1/runs/list", f, &list)
+}
+
+// Run describes a run.
+func (c *Client) Run(ctx context.Context, request string) (d RunDetail, err error) {
+	return d, c.call(ctx, queryWait, http.MethodPost, "/v1/runs/show", RunRequest{request}, &d)
+}
+
+// Output returns a part of the output of a stage.
+func (c *Client) Output(ctx context.Context, r OutputRequest) (part OutputPart, err error) {
+	return part, c.call(ctx, queryWait, http.MethodPost, "/v1/runs/output", r, &part)
+}
+
+// Wait waits for a change of runs since a cursor, for some time, and returns the next cursor.
+func (c *Client) Wait(ctx context.Context, cursor uint64) (uint64, error) {
+	next := RunCursor{cursor}
+	err := c.call(ctx, runWait+queryWait, http.MethodPost, "/v1/runs/wait", next, &next)
+	return next.Cursor, err
+}
+
+// Cancel cancels a live run.
+func (c *Client) Cancel(ctx context.Context, request string) error {
+	return c.call(ctx, queryWait, http.MethodPost, "/v1/runs/cancel", RunRequest{request}, &struct{}{})
 }
 
 // Reload makes the gateway read again where its servers are configured.

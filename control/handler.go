@@ -19,11 +19,11 @@ import (
 type Source interface {
 	Gateway() Gateway
 	Servers() []Server
-	Runs() []Run
 
 	// Reload reads again where servers are configured. It ends with ctx.
 	Reload(ctx context.Context) (Change, error)
 
+	Runs
 	Logins
 }
 
@@ -39,20 +39,23 @@ type route struct {
 
 func newBody[T any]() any { return new(T) }
 
-// routes is the table of the API.
-var routes = append([]route{
+// routes returns the table of the API for a viewer.
+func routes(v Viewer) []route { return slices.Concat(ownRoutes, runRoutes(v), loginRoutes) }
+
+// ownRoutes are the requests about the gateway itself.
+var ownRoutes = []route{
 	{http.MethodGet, "/v1/gateway", nil, func(_ context.Context, s Source, _ any) (any, error) { return s.Gateway(), nil }},
 	{http.MethodGet, "/v1/servers", nil, func(_ context.Context, s Source, _ any) (any, error) { return s.Servers(), nil }},
-	{http.MethodGet, "/v1/runs", nil, func(_ context.Context, s Source, _ any) (any, error) { return s.Runs(), nil }},
 	{http.MethodPost, "/v1/reload", nil, func(ctx context.Context, s Source, _ any) (any, error) { return s.Reload(ctx) }},
-}, loginRoutes...)
+}
 
-// Handler returns the API of a gateway. It does not authenticate.
-func Handler(s Source) http.Handler {
+// Handler returns the API of a gateway for those who see its runs as v does. It does not authenticate.
+func Handler(s Source, v Viewer) http.Handler {
+	table := routes(v)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerWait)
 		defer cancel()
-		result, err := serve(ctx, s, w.Header(), r)
+		result, err := serve(ctx, s, table, w.Header(), r)
 		status := http.StatusOK
 		if err != nil {
 			e, ok := errors.AsType[*Error](err)
@@ -78,9 +81,9 @@ func answer(w http.ResponseWriter, status int, result any) {
 }
 
 // serve finds the route of a request and asks the source. h is the header of the answer.
-func serve(ctx context.Context, s Source, h http.Header, r *http.Request) (any, error) {
+func serve(ctx context.Context, s Source, table []route, h http.Header, r *http.Request) (any, error) {
 	var methods []string
-	for _, route := range routes {
+	for _, route := range table {
 		if route.path != r.URL.Path {
 			continue
 		}
@@ -97,7 +100,7 @@ func serve(ctx context.Context, s Source, h http.Header, r *http.Request) (any, 
 		h.Set("Allow", strings.Join(methods, ", "))
 		return nil, failed(http.StatusMethodNotAllowed, "", "%s takes %s", r.URL.Path, strings.Join(methods, " and "))
 	}
-	return nil, failed(http.StatusNotFound, "there are "+strings.Join(paths(), ", "), "there is no %s here", texts.Quote(r.URL.Path))
+	return nil, failed(http.StatusNotFound, "there are "+strings.Join(paths(table), ", "), "there is no %s here", texts.Quote(r.URL.Path))
 }
 
 // maxBody bounds the body of a request, in bytes: it may have an address with a long code.
@@ -131,8 +134,8 @@ func (route *route) read(r *http.Request) (any, error) {
 	return body, nil
 }
 
-func paths() (list []string) {
-	for _, route := range routes {
+func paths(table []route) (list []string) {
+	for _, route := range table {
 		list = append(list, route.path)
 	}
 	return slices.Compact(list)

@@ -108,7 +108,7 @@ func TestLogins(t *testing.T) {
 // TestBodies: a body is the object of its request, and bounded.
 func TestBodies(t *testing.T) {
 	source := &gateway{id: "a"}
-	h := control.Handler(source)
+	h := control.Handler(source, control.Viewer{})
 	for name, c := range map[string]struct {
 		path, body string
 		status     int

@@ -77,10 +77,11 @@ func (s *Socket) open() (err error) {
 	return errors.Join(err, s.dir.remove(s.id), s.lock.Close())
 }
 
-// Serve serves the API of a gateway until Close. It returns at once.
+// Serve serves the API of a gateway until Close, with the data of its runs: the other end is a program of the same user, who could
+// read the memory of this process too. It returns at once.
 func (s *Socket) Serve(source Source) {
 	s.server = &http.Server{
-		Handler: Handler(source), ReadHeaderTimeout: headerWait, ReadTimeout: requestWait,
+		Handler: Handler(source, Viewer{All: true, Results: true}), ReadHeaderTimeout: headerWait, ReadTimeout: requestWait,
 		WriteTimeout: answerWait + requestWait, IdleTimeout: idleWait, MaxHeaderBytes: headerBytes,
 	}
 	s.served = make(chan struct{})

@@ -205,7 +205,7 @@ func refusal(a askReply) bool {
 // idle waits until no run is in progress.
 func idle(t testing.TB, g *gateway.Gateway) {
 	t.Helper()
-	for begun := time.Now(); len(g.Running()) > 0; time.Sleep(time.Millisecond) {
+	for begun := time.Now(); len(live(g)) > 0; time.Sleep(time.Millisecond) {
 		if time.Since(begun) > time.Minute {
 			t.Fatal("the run goes on")
 		}
@@ -242,7 +242,7 @@ func TestParkedEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := curiousGateway(t, gateway.Options{})
 			newStateless(g, "ann").call(t, asks(nameForm), "")
-			if len(g.Running()) != 1 {
+			if len(live(g)) != 1 {
 				t.Fatal("no run waits")
 			}
 			end(t, g)

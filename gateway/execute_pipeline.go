@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -89,32 +90,36 @@ func (g *Gateway) checkBudget(n int) wrongCall {
 }
 
 // run runs a compiled pipeline and returns the reply.
-func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time, notify *notifier, asker *stages.Asker) (*mcp.CallToolResult, error) {
+func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time, notify *notifier, asker *stages.Asker) (result *mcp.CallToolResult, _ error) {
 	out := newReply(call.MaxOutput, func(r io.Reader, o preview.Options) (preview.Result, error) {
 		o.Check = p.RunsJQ(ctx)
 		return preview.Preview(ctx, r, o)
 	})
 	defer out.close()
-	outlast, end := g.outlasting(ctx)
-	defer end()
 	request := newRequest()
 	out.request = request
-	remove := g.running.add(Running{request, g.callerName(req.Extra), begun, p.Len(), call.Mode == schemas.ModeDryRun})
-	defer remove()
+	row := control.Run{Request: request, Started: begun, Stages: p.Len(), DryRun: call.Mode == schemas.ModeDryRun}
+	ctx, known, drop := g.beginRun(ctx, req, row, json.RawMessage(call.Pipeline), p.From())
+	defer drop()
+	report, err := stages.Report{}, errPanic // until the run ends
+	defer func() { known.End(report, readBytes(result), err) }()
+	outlast, end := g.outlasting(ctx)
+	defer end()
 	ctx, options, ended := g.o.Watch.Run(ctx, request, sessionOf(req), stages.RunOptions{
 		Outlast:  outlast,
 		Timeout:  seconds(call.Timeout),
 		Spent:    time.Since(begun),
 		Progress: notify.follow(),
+		Begun:    known.Follow,
 		Forgets:  g.calls.closing,
 		Trace:    traceOf(req.Params.Meta, req.Extra),
-		Asker:    asker,
+		Asker:    known.Asking(asker),
 		DryRun:   call.Mode == schemas.ModeDryRun,
 	})
-	report, err := p.Run(ctx, nil, out, options)
+	report, err = p.Run(ctx, nil, out, options)
+	err = explained(ctx, err)
 	defer func() { ended(report, out.bytes, out.shape != nil, err) }()
 	g.logRun(req.Extra, request, options.Trace, report, out, err)
-	var result *mcp.CallToolResult
 	if err == nil {
 		if result, err = out.result(report, func() fullOutput { return keptOutput(g.runsOf(req.Extra), report.Run) }); err != nil {
 			g.logInternal(asError(err))

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -136,19 +137,22 @@ type exposedCall struct {
 }
 
 // run makes the call within the time of a run, and observes it. The result of a tool that failed comes with its error.
-func (c *exposedCall) run(ctx context.Context) (upstream.Contents, error) {
+func (c *exposedCall) run(ctx context.Context) (contents upstream.Contents, err error) {
 	g := c.g
-	remove := g.running.add(Running{Request: c.request, Caller: g.callerName(c.req.Extra), Started: c.begun, Stages: 1})
-	defer remove()
+	row := control.Run{Request: c.request, Started: c.begun, Stages: 1}
+	ctx, known, drop := g.beginRun(ctx, c.req, row, c.plan(), "")
+	defer drop()
+	defer func() { known.End(c.report(len(contents.Result)), int64(len(contents.Result)), err) }()
+	err = errPanic
 	clock := CallTime{Timeout: g.longest(), Begun: c.begun, Limits: g.o.Limits, Clock: c.asker.Clock()}
 	bound, stop := clock.Bound(ctx)
 	defer stop()
 	bound, trace, ended := g.o.Watch.Call(bound, c.request, sessionOf(c.req), c.req.Params.Name, traceOf(c.req.Params.Meta, c.req.Extra))
-	asker, over := c.asker.InCall(clock.Clock)
+	asker, over := known.Asking(c.asker).InCall(clock.Clock)
 	defer over()
 	c.asker = asker
 	result, err := c.call(bound, trace)
-	err = c.explain(bound, clock, err)
+	err = explained(bound, c.explain(bound, clock, err))
 	ended(err)
 	c.log(trace, len(result.Data), err)
 	verbatim := upstream.ViewOf(ctx).Only() != ""

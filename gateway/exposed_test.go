@@ -563,7 +563,7 @@ func TestExposedLife(t *testing.T) {
 				over <- err
 			}()
 			<-begun
-			if n := len(g.Running()); n != 1 {
+			if n := len(live(g)); n != 1 {
 				t.Errorf("%d calls are running", n)
 			}
 			if text := called(t, agent, "shop__steps", nil); !strings.Contains(text, "you already have 1 pipelines and calls of tools running (limit caller-runs)") {

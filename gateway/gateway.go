@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/gateway/history"
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/sandbox"
@@ -85,7 +86,7 @@ type Gateway struct {
 	deps    stages.Deps
 	own     []tool
 	runs    *slots
-	running running
+	history *history.History
 	dialogs dialogs
 	exposed *exposed // nil: no servers
 	lookups *slots   // calls of the other tools, which work while all runs are taken
@@ -109,7 +110,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	g := &Gateway{o: o, running: running{runs: map[string]Running{}}, dialogs: dialogs{seal: newSealer(), parked: map[string]*dialog{}}}
+	g := &Gateway{o: o, history: history.New(o.Kept), dialogs: dialogs{seal: newSealer(), parked: map[string]*dialog{}}}
 	g.runs = newSlots("pipelines and calls of tools", o.Runs, o.CallerRuns, o.AddressRuns)
 	g.lookups = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs, o.AddressRuns)
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits, Memory: o.Memory}
@@ -181,6 +182,7 @@ func (o Options) capabilities() *mcp.ServerCapabilities {
 // Its kept runs stay as long as those of others: the same identity may return.
 func (g *Gateway) EndUser(user string) {
 	g.front.EndUser(user)
+	g.history.EndUser(user)
 	g.dialogs.end(func(caller string) bool { return caller == callerUser+user })
 }
 

@@ -169,10 +169,15 @@ func orNone(raw json.RawMessage) string {
 func exampleStage(ctx context.Context, name string, t *upstream.CatalogTool) string {
 	server, _, _ := strings.Cut(name, "/")
 	args, _ := t.Example(ctx) // an example that violates the schema still shows the required arguments
+	return stageText(server, t.Name, args)
+}
+
+// stageText returns a stage that calls a tool.
+func stageText(server, name string, args json.RawMessage) string {
 	return texts.JSON(struct {
 		Type   string          `json:"type"`
 		Server string          `json:"server"`
 		Name   string          `json:"name"`
-		Args   json.RawMessage `json:"args"`
-	}{"tool", server, t.Name, args})
+		Args   json.RawMessage `json:"args,omitempty"`
+	}{"tool", server, name, args})
 }

@@ -1,52 +1,92 @@
 package gateway
 
 import (
-	"slices"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/gateway/history"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// A Running describes a run in progress.
-type Running struct {
-	Request string // its name in logs, which gives no access
-	Caller  string // as the log names it; empty: it has no name
-	Started time.Time
-	Stages  int // without nested ones
-	DryRun  bool
-}
+// History returns what is known of the runs, live and finished.
+func (g *Gateway) History() *history.History { return g.history }
 
-// running holds the runs in progress.
-type running struct {
-	mu   sync.Mutex
-	runs map[string]Running // by request; guarded by mu
-}
-
-// add adds a run, and returns its removal.
-func (r *running) add(run Running) (remove func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.runs[run.Request] = run
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.runs, run.Request)
+// beginRun notes the begin of a run, whose end the caller notes. The context ends when somebody cancels the run.
+func (g *Gateway) beginRun(ctx context.Context, req *mcp.CallToolRequest, row control.Run, plan json.RawMessage, from string) (context.Context, *history.Run, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	row.Caller, row.Client = shownUpTo(g.callerName(req.Extra), mostKept), clientOf(req)
+	row.Tool, row.Started = shownUpTo(req.Params.Name, mostKept), row.Started.UTC().Truncate(time.Microsecond)
+	if row.Transport = "http"; req.Extra == nil || req.Extra.Header == nil {
+		row.Transport = "stdio"
 	}
+	b := history.Begin{Row: row, User: extraUser(req.Extra), Owner: g.runsName(req.Extra), Plan: plan, From: from, Cancel: cancel}
+	return ctx, g.history.Begin(b), func() { cancel(nil) }
 }
 
-// Running lists the runs in progress, the oldest first.
-func (g *Gateway) Running() []Running {
-	g.running.mu.Lock()
-	defer g.running.mu.Unlock()
-	list := make([]Running, 0, len(g.running.runs))
-	for _, run := range g.running.runs {
-		list = append(list, run)
+// errPanic is the error of a run that has not ended as runs do.
+var errPanic error = stages.Errorf(stages.Internal, "", "internal error")
+
+// explained says in the error of a run that its operator has ended it.
+func explained(ctx context.Context, err error) error {
+	e, ok := errors.AsType[*stages.Error](err)
+	if !ok || e.Code != stages.Cancelled || context.Cause(ctx) != history.ErrCancelled {
+		return err
 	}
-	slices.SortFunc(list, func(a, b Running) int {
-		if c := a.Started.Compare(b.Started); c != 0 {
-			return c
+	own := *e
+	own.Msg, own.Hint = "the operator of the gateway has cancelled it; "+e.Msg, "ask before you run it again"
+	return &own
+}
+
+// plan writes the call as a pipeline.
+func (c *exposedCall) plan() json.RawMessage {
+	return json.RawMessage("[" + stageText(c.tool.Server, c.tool.Name, c.req.Params.Arguments) + "]")
+}
+
+// report describes the call, which has returned so many bytes, as a run of one stage.
+func (c *exposedCall) report(bytes int) stages.Report {
+	elapsed := time.Since(c.begun)
+	s := stages.StageReport{
+		Place: "1", Label: stages.Label{Kind: "tool", Server: c.tool.Server, Name: c.tool.Name}, Changes: c.sent && !c.reading,
+		Returned: int64(bytes), BytesOut: int64(bytes), Millis: float64(elapsed.Microseconds()) / 1000,
+	}
+	if c.sent {
+		s.Calls = 1
+	}
+	return stages.Report{Elapsed: elapsed, Stages: []stages.StageReport{s}}
+}
+
+// clientOf names the program of a client, as it says.
+func clientOf(req *mcp.CallToolRequest) string {
+	info := req.ClientInfo()
+	if info == nil {
+		return ""
+	}
+	name := cmp.Or(info.Title, info.Name)
+	return shownUpTo(Plain(strings.TrimSpace(name+" "+info.Version), false), mostKept)
+}
+
+// readBytes counts the bytes of a reply that a model reads.
+func readBytes(result *mcp.CallToolResult) (n int64) {
+	if result == nil {
+		return 0
+	}
+	for _, block := range result.Content {
+		switch block := block.(type) {
+		case *mcp.ImageContent:
+			n += int64(len(block.Data))
+		case *mcp.AudioContent:
+			n += int64(len(block.Data))
 		}
-		return strings.Compare(a.Request, b.Request)
-	})
-	return list
+		if text := textOf(block); text != nil {
+			n += int64(len(*text))
+		}
+	}
+	return n
 }

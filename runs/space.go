@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
@@ -137,4 +138,18 @@ func (s *Store) tick() {
 	defer s.unlock()
 	s.expire()
 	s.arm()
+}
+
+// Memory returns the share that the memory of outputs is taken from, for what others keep of the same runs; nil: none bounds it.
+func (s *Store) Memory() *memory.Share { return s.o.Share }
+
+// TTL returns how long a run is kept after its last use.
+func (s *Store) TTL() time.Duration { return s.o.TTL }
+
+// Has reports whether a run is kept, of any caller. It is no use of the run.
+func (s *Store) Has(id string) bool {
+	s.mu.Lock()
+	defer s.unlock()
+	s.expire()
+	return s.runs[id] != nil
 }

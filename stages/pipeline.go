@@ -44,7 +44,7 @@ type RunOptions struct {
 	// at once. It must not block. With nil, tools are not asked.
 	Progress func(Progress)
 
-	// Begun is called when the run begins, with a function that reports on its stages at any time until Run returns. It may
+	// Begun is called when the run begins, with a function that reports on its stages at any time. It may
 	// be nil.
 	Begun func(stages func() []StageReport)
 
@@ -70,6 +70,17 @@ type RunOptions struct {
 
 // Len returns the number of stages, without nested ones.
 func (p *Pipeline) Len() int { return len(p.steps) }
+
+// From returns the id of the earlier run whose outputs the pipeline begins with, or that it continues; empty: none.
+func (p *Pipeline) From() string {
+	switch {
+	case p.resumed != nil:
+		return p.resumed.id
+	case len(p.steps) > 0 && p.steps[0].origin != nil:
+		return p.steps[0].origin.id
+	}
+	return ""
+}
 
 // Run reads in, which may be nil, and writes the output of the last stage to out. The error is an *Error: the first
 // real failure, never what it made elsewhere. The report is filled in either case.

@@ -166,7 +166,8 @@ func (q *queue) next() (*item, error) {
 	}
 	q.begun++
 	q.active++
-	q.e.m.count(func(r *StageReport) { r.Items++ })
+	ahead := int64(q.in.r.Buffered())
+	q.e.m.count(func(r *StageReport) { r.Items, r.ahead = r.Items+1, ahead })
 	it := &item{element: el, number: q.begun, of: q.e, result: holder{r: q.e.r, buffer: buffer{lease: q.e.r.memory}}}
 	q.items = append(q.items, it)
 	return it, nil

@@ -361,6 +361,24 @@ func OpenOutput(runs Runs, run string, stage int) (data *io.SectionReader, relea
 	return data, release, nil
 }
 
+// KeptSizes returns the bytes of the kept outputs of an ended run, by their stages.
+func KeptSizes(runs Runs, run string) map[Place]int64 {
+	p, err := findRun(runs, run)
+	if err != nil {
+		return nil
+	}
+	sizes := map[Place]int64{}
+	for stage := range p.Stages {
+		name := outputName(stage + 1)
+		data, _, release := runs.Open(run, name)
+		if data != nil {
+			sizes[Place(name)] = data.Size()
+		}
+		release()
+	}
+	return sizes
+}
+
 // Runs keeps what the runs of one caller produce, in named outputs. It is implemented by *runs.Caller. All methods may
 // be called concurrently.
 type Runs interface {

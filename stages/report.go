@@ -66,6 +66,11 @@ type StageReport struct {
 	Fetched int64 `json:"fetched,omitempty"` // items on them
 	More    bool  `json:"more,omitempty"`    // the most pages were fetched that may be, and there are more
 
+	// Total is how many items there are, those that have not begun included: exact when all have begun, else estimated from the bytes
+	// of the input; 0: not known yet.
+	Total int64 `json:"-"`
+	ahead int64 // bytes of the input that were read for items to come
+
 	Tool ToolProgress `json:"-"` // what its tool says, summed over its calls
 
 	Complete bool `json:"complete,omitempty"` // all lists were fetched to their ends
@@ -196,12 +201,25 @@ func (m *Meter) own() StageReport {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// reports are those of meters.
+// reports are those of the meters of a pipeline.
 func reports(meters []*Meter) (list []StageReport) {
-	for _, m := range meters {
+	for i, m := range meters {
 		list = append(list, m.report())
+		list[i].Total = list[i].total(i > 0 && list[i-1].Millis > 0)
 	}
 	return list
+}
+
+// total returns [StageReport.Total]. whole: the stage before has ended, so all of the input has been read.
+func (r *StageReport) total(whole bool) int64 {
+	begun := r.BytesIn - r.ahead
+	switch {
+	case r.Millis > 0:
+		return r.Items
+	case !whole || r.Items == 0 || begun <= 0:
+		return 0
+	}
+	return int64(float64(r.Items) * float64(r.BytesIn) / float64(begun))
 }
 
 // windows returns those of stages, in their order.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,16 +15,21 @@ import (
 
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/control"
-	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/gateway/history"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // controlTokensVariable replaces --control-tokens.
 const controlTokensVariable = "MCSH_CONTROL_TOKENS"
 
+// controlResultsVariable replaces --control-results.
+const controlResultsVariable = "MCSH_CONTROL_RESULTS"
+
 // controlFlags configure who may control a gateway over HTTP.
 type controlFlags struct {
-	tokens string
+	tokens  string
+	results bool
 	flags  *pflag.FlagSet // of the command
 }
 
@@ -32,6 +38,8 @@ func (c *controlFlags) add(cmd *cobra.Command) {
 	c.flags.StringVar(&c.tokens, "control-tokens", "", "file with the tokens of those who may look at and reload this gateway, and sign in "+
 		"to its servers, over HTTP, another one than that of --tokens (default: nobody; $"+controlTokensVariable+")")
 	_ = cmd.MarkFlagFilename("control-tokens") // the flag exists
+	c.flags.BoolVar(&c.results, "control-results", false, "those with --control-tokens also see the data of all callers' runs: plans, outputs, "+
+		"messages ($"+controlResultsVariable+"=1)")
 }
 
 // resolve takes the file from the variable if the flag is not given. A value that is set but empty is an error.
@@ -40,12 +48,20 @@ func (c *controlFlags) resolve(p *program, l *listenFlags) error {
 	if value, set := p.env[controlTokensVariable]; set && !given && l.address != "" {
 		c.tokens, given, from = value, true, "$"+controlTokensVariable
 	}
+	if value := p.env[controlResultsVariable]; value != "" && !c.flags.Changed("control-results") && c.tokens != "" {
+		var err error
+		if c.results, err = strconv.ParseBool(value); err != nil {
+			return usageError("set it to 1 or 0", "$%s=%s is neither yes nor no", controlResultsVariable, texts.Fit(value, 40))
+		}
+	}
 	switch {
 	case given && strings.TrimSpace(c.tokens) == "":
 		return usageError("give it a value, or leave it out", "%s is empty", from)
 	case given && l.address == "":
 		return usageError("add --listen, or leave it out: on this machine mcsh gateways needs no token",
 			"--control-tokens is for a gateway that listens")
+	case c.results && c.tokens == "":
+		return usageError("add --control-tokens FILE, or leave it out: on this machine mcsh runs needs no token", "--control-results is for those with --control-tokens")
 	case c.tokens != "" && l.auth.tokens != "" && sameFile(c.tokens, l.auth.tokens):
 		return usageError("mcsh token new NAME --file ANOTHER makes a token that only controls",
 			"--tokens and --control-tokens are one file: all who may call tools could control the gateway")
@@ -76,7 +92,7 @@ func (c *controlFlags) handler(source control.Source, log *zap.Logger) (http.Han
 		Verifiers: []auth.Verifier{file}, Refused: logRefusal(log),
 		Advice: "it needs one of --control-tokens, another one than for calls of tools; its operator makes it with: mcsh token new NAME --file FILE",
 	}
-	return guard.Protect(auth.Unlimited(http.StripPrefix(control.Prefix, control.Handler(source)))), nil
+	return guard.Protect(auth.Unlimited(http.StripPrefix(control.Prefix, control.Handler(source, control.Viewer{All: true, Results: c.results})))), nil
 }
 
 // withControl adds the API for other machines to the paths of h, if there is one.
@@ -96,9 +112,9 @@ func withControl(api, h http.Handler) http.Handler {
 // controlled answers the requests of the control API.
 type controlled struct {
 	*signIns
+	*history.History
 	about   control.Gateway
 	servers *upstream.Pool
-	gateway *gateway.Gateway
 }
 
 var _ control.Source = (*controlled)(nil)
@@ -106,7 +122,7 @@ var _ control.Source = (*controlled)(nil)
 // controlled describes a gateway that serves on listeners, or on standard input and output.
 func (p *program) controlled(s settings, x gatewayParts) *controlled {
 	state, _ := p.statePath(s)
-	c := &controlled{signIns: x.logins, servers: x.parts.upstream, gateway: x.gateway, about: control.Gateway{
+	c := &controlled{signIns: x.logins, History: x.gateway.History(), servers: x.parts.upstream, about: control.Gateway{
 		ID: gatewayID(s.instance), Version: version(), PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Millisecond),
 		Transport: "stdio", State: absolute(state), Directory: absolute("."), Configs: convert(p.configFiles(s), absolute), Group: s.group.name,
 	}}
@@ -145,13 +161,6 @@ func (c *controlled) Gateway() control.Gateway {
 func (c *controlled) Servers() []control.Server {
 	return convert(c.servers.Statuses(), func(s upstream.ServerStatus) control.Server {
 		return control.Server{Name: s.Server, Status: s.Status, Code: string(s.Code), Where: s.Where}
-	})
-}
-
-// Runs implements [control.Source].
-func (c *controlled) Runs() []control.Run {
-	return convert(c.gateway.Running(), func(r gateway.Running) control.Run {
-		return control.Run{Request: r.Request, Caller: r.Caller, Started: r.Started.UTC(), Stages: r.Stages, DryRun: r.DryRun}
 	})
 }
 

@@ -200,7 +200,7 @@ func (p *program) listGateways(ctx context.Context, g *gatewayFlags) error {
 		if row.Servers, err = c.Servers(ctx); err != nil {
 			return row, err
 		}
-		row.Runs, err = c.Runs(ctx)
+		row.Runs, err = c.Live(ctx)
 		return row, err
 	})
 	g.leaveOutEnded(errs)

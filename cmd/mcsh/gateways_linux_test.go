@@ -186,7 +186,7 @@ func TestReload(t *testing.T) {
 		`{"pipeline":[{"type":"tool","server":"demo","name":"slow","args":{"ms":60000}}]}}}`)
 	look := c.client()
 	eventually(t, "a run", func() (string, bool) {
-		runs, err := look.Runs(t.Context())
+		runs, err := look.Live(t.Context())
 		text := fmt.Sprintf("%+v, %v", runs, err)
 		return text, len(runs) == 1 && runs[0].Stages == 1
 	})
@@ -214,7 +214,7 @@ func TestReload(t *testing.T) {
 		if got := strings.Join(names, " "); got != step.want || err != nil {
 			t.Errorf("%s: the servers are %s, want %s; %v", step.servers, got, step.want, err)
 		}
-		if runs, err := look.Runs(t.Context()); len(runs) != 1 {
+		if runs, err := look.Live(t.Context()); len(runs) != 1 {
 			t.Errorf("%s: the run has not lived through it: %v, %v", step.servers, runs, err)
 		}
 	}

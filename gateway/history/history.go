@@ -1,0 +1,244 @@
+// Package history keeps what a gateway knows of its runs, live and finished, for people who look at them. It knows nothing of MCP.
+//
+// # Decisions
+//
+//   - A run costs a few small values at its begin and its end: its figures are those that its stages count anyway, and they are
+//     summed up only while somebody looks. So a run of 100,000 items costs as much as one of ten.
+//   - A finished run stays as long as its outputs are kept, within [most] runs and [mostBytes] of the share of kept outputs. A gateway
+//     that keeps no outputs forgets a run at its end.
+//   - Nobody waits for a reader: one that is slow sees the latest state.
+package history
+
+import (
+	"container/list"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// Bounds of what is kept of finished runs.
+const (
+	most      = 1000
+	mostBytes = 16 << 20
+	// liveEvery is how often [History.Wait] wakes while a run is live.
+	liveEvery = 500 * time.Millisecond
+)
+
+// ErrCancelled is the cause of the end of a run that somebody has cancelled with [History.Cancel].
+var ErrCancelled = fmt.Errorf("the operator has cancelled the run: %w", context.Canceled)
+
+// History holds the runs of a gateway. Its methods may be called concurrently.
+type History struct {
+	kept *runs.Store // nil: finished runs are forgotten
+
+	mu       sync.Mutex
+	all      map[string]*Run // by request; guarded by mu, as is everything below
+	finished list.List       // of *Run, in the order of their ends
+	bytes    int64           // of finished
+	live     int
+	version  uint64        // counts the changes
+	changed  chan struct{} // closed by the next change; nil: nobody waits
+}
+
+// New returns an empty history. kept holds the outputs of the runs; nil: nothing does.
+func New(kept *runs.Store) *History { return &History{kept: kept, all: map[string]*Run{}, version: 1} }
+
+// A Begin is what is known of a run when it begins.
+type Begin struct {
+	Row    control.Run     // without figures and end
+	User   string          // the identity of its caller; empty: nobody authenticates
+	Owner  string          // of its outputs
+	Plan   json.RawMessage // as it was written; not changed any more
+	From   string          // the id of the kept run that it begins with; empty: none
+	Cancel func(cause error)
+}
+
+// A Run is a run of a gateway.
+type Run struct {
+	h *History
+	Begin
+
+	// Guarded by h.mu:
+	asking int                         // open questions
+	stages func() []stages.StageReport // while it is live; nil: not yet
+	end    *end                        // nil: it is live
+	at     *list.Element               // in finished; nil: it is not there
+}
+
+// Begin adds a run, whose End must be called.
+func (h *History) Begin(b Begin) *Run {
+	r := &Run{h: h, Begin: b}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all[r.Row.Request] = r
+	h.live++
+	h.change()
+	return r
+}
+
+// change wakes those who wait.
+func (h *History) change() {
+	h.version++
+	if h.changed != nil {
+		close(h.changed)
+		h.changed = nil
+	}
+}
+
+// Follow is called when the stages begin. report tells of them at any time.
+func (r *Run) Follow(report func() []stages.StageReport) {
+	r.h.mu.Lock()
+	defer r.h.mu.Unlock()
+	r.stages = report
+}
+
+// Asking returns an asker whose open questions are known.
+func (r *Run) Asking(a *stages.Asker) *stages.Asker {
+	if a == nil {
+		return nil
+	}
+	own := *a
+	own.Ask = func(ctx context.Context, q stages.Question) (json.RawMessage, error) {
+		r.asks(1)
+		defer r.asks(-1)
+		return a.Ask(ctx, q)
+	}
+	return &own
+}
+
+func (r *Run) asks(n int) {
+	r.h.mu.Lock()
+	defer r.h.mu.Unlock()
+	r.asking += n
+	r.h.change()
+}
+
+// End ends a run with its report, the bytes of the reply to its client, and its error. It may be called again, without effect.
+func (r *Run) End(report stages.Report, returned int64, err error) {
+	e := newEnd(report, returned, err)
+	h := r.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.end != nil {
+		return
+	}
+	if e.plan = len(r.Plan); e.plan > mostPlan {
+		r.Plan = nil
+	}
+	e.fit(int64(len(r.Plan)))
+	h.live--
+	r.end, r.stages, r.Cancel = e, nil, nil
+	if h.keep(r) {
+		r.at = h.finished.PushBack(r)
+		h.bytes += e.size
+	} else {
+		delete(h.all, r.Row.Request)
+	}
+	h.change()
+}
+
+// keep makes room for a run that has ended, and reports whether there is some.
+func (h *History) keep(r *Run) bool {
+	if h.kept == nil {
+		return false
+	}
+	for front := h.finished.Front(); front != nil && h.expired(front.Value.(*Run)); front = h.finished.Front() {
+		h.forget(front.Value.(*Run))
+	}
+	for h.finished.Len() >= most || h.finished.Len() > 0 && h.bytes+r.end.size > mostBytes {
+		h.forget(h.finished.Front().Value.(*Run))
+	}
+	for !h.kept.Memory().Try(r.end.size) {
+		if h.finished.Len() == 0 {
+			return false
+		}
+		h.forget(h.finished.Front().Value.(*Run))
+	}
+	return true
+}
+
+// expired reports whether the outputs of a finished run are gone. Calls without outputs stay as long.
+func (h *History) expired(r *Run) bool {
+	if r.end.id != "" {
+		return !h.kept.Has(r.end.id)
+	}
+	return time.Since(r.end.at) > h.kept.TTL()
+}
+
+// forget removes a finished run.
+func (h *History) forget(r *Run) {
+	h.finished.Remove(r.at)
+	h.bytes -= r.end.size
+	h.kept.Memory().Give(r.end.size)
+	delete(h.all, r.Row.Request)
+}
+
+// EndUser hides the runs of an identity that has lost access from whoever has it next.
+func (h *History) EndUser(user string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.all {
+		if r.User == user {
+			r.User = ""
+		}
+	}
+}
+
+// Close forgets all finished runs.
+func (h *History) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.finished.Len() > 0 {
+		h.forget(h.finished.Front().Value.(*Run))
+	}
+}
+
+// Wait implements [control.Runs].
+func (h *History) Wait(ctx context.Context, cursor uint64) (uint64, error) {
+	h.mu.Lock()
+	if cursor != h.version {
+		defer h.mu.Unlock()
+		return h.version, nil
+	}
+	if h.changed == nil {
+		h.changed = make(chan struct{})
+	}
+	changed, live := h.changed, h.live > 0
+	h.mu.Unlock()
+	var tick <-chan time.Time
+	if live {
+		tick = time.After(liveEvery)
+	}
+	select {
+	case <-changed:
+	case <-tick:
+	case <-ctx.Done():
+		return cursor, context.Cause(ctx)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.version, nil
+}
+
+// Cancel implements [control.Runs].
+func (h *History) Cancel(v control.Viewer, request string) error {
+	h.mu.Lock()
+	r, err := h.find(v, request)
+	if err == nil && r.end != nil {
+		err = &control.Error{Status: 409, Message: "run " + request + " has ended", Hint: "there is nothing to cancel"}
+	}
+	if err != nil {
+		h.mu.Unlock()
+		return err
+	}
+	cancel := r.Begin.Cancel
+	h.mu.Unlock()
+	cancel(ErrCancelled)
+	return nil
+}
