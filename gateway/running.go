@@ -26,8 +26,13 @@ func (g *Gateway) beginRun(ctx context.Context, req *mcp.CallToolRequest, row co
 	if row.Transport = "http"; req.Extra == nil || req.Extra.Header == nil {
 		row.Transport = "stdio"
 	}
-	b := history.Begin{Row: row, User: extraUser(req.Extra), Owner: g.runsName(req.Extra), Plan: plan, From: from, Cancel: cancel}
-	return ctx, g.history.Begin(b), func() { cancel(nil) }
+	user := extraUser(req.Extra)
+	b := history.Begin{Row: row, Owner: g.runsName(req.Extra), Plan: plan, From: from, Cancel: cancel}
+	person := personIn(ctx)
+	b.User, b.Row.Client = person.begins(user, row.Client)
+	run := g.history.Begin(b)
+	person.begun(row.Request)
+	return ctx, run, func() { cancel(nil) }
 }
 
 // errPanic is the error of a run that has not ended as runs do.
