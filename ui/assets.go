@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-//go:embed assets/*.css assets/*.js assets/*.svg
+//go:embed assets/*.css assets/*.js assets/*.svg assets/licences.txt
 var assetFiles embed.FS
 
 // An asset is a file that pages load. Its name holds a hash, so that browsers keep it forever.

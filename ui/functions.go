@@ -3,6 +3,7 @@ package ui
 import (
 	"html/template"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ func functions(assets map[string]*asset) template.FuncMap {
 		"cut":      func(n int, s string) string { return texts.Fit(s, n) },
 		"percent":  func(part, whole float64) string { return strconv.FormatFloat(100*part/math.Max(whole, 1), 'f', 0, 64) },
 		"json":     texts.JSON,
+		"segment":  url.PathEscape,  // a part of a path
+		"query":    url.QueryEscape, // a value in an address
 		"part":     func(pairs ...any) map[string]any { return part(pairs) },
 	}
 }

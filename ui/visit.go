@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -74,6 +75,15 @@ func (v *Visit) To(path string) {
 		return
 	}
 	http.Redirect(v.w, v.Request, v.Base+path, http.StatusSeeOther)
+}
+
+// JSON answers a script of the page with a value. The data of the handler is not shown then.
+func (v *Visit) JSON(value any) (any, error) {
+	v.done = true
+	v.w.Header().Set("Content-Type", "application/json")
+	v.w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(v.w, texts.JSON(value)) // the browser may have gone
+	return nil, nil
 }
 
 // write executes a template. Nothing half-written is sent.

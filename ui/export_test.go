@@ -1,0 +1,4 @@
+package ui
+
+// Policy is the policy of all pages.
+const Policy = policy
