@@ -41,7 +41,7 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 		begun = time.Now() // the person's time does not count
 		pipeline, errs, late = CallTime{Timeout: seconds(call.Timeout), Begun: begun, Limits: deps.Limits}.Check(ctx, compile)
 	}
-	personIn(ctx).checked(pipeline, errs, late)
+	hearingOf(ctx).checked(pipeline, errs, late)
 	switch {
 	case late != nil:
 		g.o.Watch.Refused(req.Params.Name, late)

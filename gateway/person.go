@@ -1,9 +1,10 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -12,60 +13,77 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// A Person calls tools on a page of this gateway, and not through MCP.
+// A Person is somebody who uses the gateway through its pages and not through an MCP client. Requests of a person have the groups,
+// slots, limits and policies of those of a client with the same identity. Nobody can ask a person anything.
 type Person struct {
-	Token *auth.TokenInfo // nil: nobody authenticates
-	Self  string          // stands for the identity in the history of runs where nobody authenticates
-	Stdio bool            // the gateway serves standard input and output: the person is the caller there
-
-	Checked func(plan stages.Plan, wrong []*stages.Error) // hears of the check of a plan, in place of its text; may be nil
-	Begun   func(request string)                          // hears of the begin of a run; may be nil
+	g     *Gateway
+	extra *mcp.RequestExtra
 }
 
-type personKey struct{}
-
-// CallAs calls a tool, also one of a server by a name of its own, as a client of that person would: within the same limits, views
-// and policies. The call ends with ctx, or with the gateway.
-func (g *Gateway) CallAs(ctx context.Context, p Person, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
-	req := &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: tool, Arguments: args}}
-	if !p.Stdio {
-		req.Extra = &mcp.RequestExtra{TokenInfo: p.Token, Header: http.Header{addressHeader: {localAddress}}}
+// Person returns the person with an identity. Without one it is the person of this machine: the client of a gateway on standard
+// input and output, if stdio says so.
+func (g *Gateway) Person(token *auth.TokenInfo, stdio bool) Person {
+	if token == nil && stdio {
+		return Person{g, &mcp.RequestExtra{}}
 	}
-	result, err := g.handle(context.WithValue(ctx, personKey{}, &p), toolsCall, req)
-	own, _ := result.(*mcp.CallToolResult)
-	return own, err
+	header := http.Header{}
+	header.Set(addressHeader, localAddress)
+	return Person{g, &mcp.RequestExtra{TokenInfo: token, Header: header}}
 }
 
-// personIn returns the person of a call; nil: it is a client's.
-func personIn(ctx context.Context) *Person {
-	p, _ := ctx.Value(personKey{}).(*Person)
-	return p
-}
+// View returns a context with the servers that the person may use.
+func (p Person) View(ctx context.Context) context.Context { return p.g.inView(ctx, p.extra) }
 
-// checked tells a person of the check of a plan.
-func (p *Person) checked(pipeline *stages.Pipeline, wrong []*stages.Error, late *stages.Error) {
-	switch {
-	case p == nil || p.Checked == nil:
-	case late != nil:
-		p.Checked(stages.Plan{}, []*stages.Error{late})
-	case wrong != nil:
-		p.Checked(stages.Plan{}, wrong)
-	default:
-		p.Checked(pipeline.Plan(), nil)
+// Call calls a tool of the gateway's own.
+func (p Person) Call(ctx context.Context, name string, args any) (*mcp.CallToolResult, error) {
+	written, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
 	}
+	params := &mcp.CallToolParamsRaw{Name: name, Arguments: written}
+	result, err := p.g.guarded(p.g.callTool)(ctx, toolsCall, &mcp.CallToolRequest{Params: params, Extra: p.extra})
+	if err != nil {
+		return nil, err
+	}
+	own, ok := result.(*mcp.CallToolResult)
+	if !ok {
+		return nil, fmt.Errorf("the result of %s is a %T", name, result)
+	}
+	return own, nil
 }
 
-// begins returns the identity and the client to note for a run.
-func (p *Person) begins(user, client string) (string, string) {
-	if p == nil {
-		return user, client
-	}
-	return cmp.Or(user, p.Self), "console"
+// Read reads a resource of a server. The answer is that for clients.
+func (p Person) Read(ctx context.Context, uri string) (json.RawMessage, error) {
+	return p.relayed(ctx, resourcesRead, &mcp.ReadResourceRequest{Params: &mcp.ReadResourceParams{URI: uri}, Extra: p.extra})
 }
 
-// begun tells a person of the begin of a run.
-func (p *Person) begun(request string) {
-	if p != nil && p.Begun != nil {
-		p.Begun(request)
+// Prompt gets a prompt of a server by its name at the server.
+func (p Person) Prompt(ctx context.Context, server, name string, args map[string]string) (json.RawMessage, error) {
+	return p.relayed(ctx, "prompts/get", &mcp.GetPromptRequest{Params: &mcp.GetPromptParams{Name: promptName(server, name), Arguments: args}, Extra: p.extra})
+}
+
+func (p Person) relayed(ctx context.Context, method string, req mcp.Request) (json.RawMessage, error) {
+	if p.g.o.Upstream == nil {
+		return nil, stages.Errorf(stages.UnknownServer, "", "there are no MCP servers here")
 	}
+	ctx, end := context.WithCancel(ctx) // the memory of the answer is counted until it is written
+	defer end()
+	result, err := p.g.guarded(func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		return relays[method](p.g, ctx, req, func(context.Context, string, mcp.Request) (mcp.Result, error) {
+			return nil, stages.Errorf(stages.InvalidArguments, "the page Runs shows outputs", "it is an output of a run")
+		})
+	})(ctx, method, req)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(result)
+}
+
+// Output returns what a stage of an own run has produced; stage 0 is the last.
+func (p Person) Output(run string, stage int) (data *io.SectionReader, release func(), err error) {
+	runs := p.g.runsOf(p.extra)
+	if runs == nil {
+		return nil, nil, stages.Errorf(stages.UnknownRun, "", "outputs are not kept here")
+	}
+	return stages.OpenOutput(runs, run, stage)
 }

@@ -28,10 +28,10 @@ func (g *Gateway) beginRun(ctx context.Context, req *mcp.CallToolRequest, row co
 	}
 	user := extraUser(req.Extra)
 	b := history.Begin{Row: row, Owner: g.runsName(req.Extra), Plan: plan, From: from, Cancel: cancel}
-	person := personIn(ctx)
-	b.User, b.Row.Client = person.begins(user, row.Client)
+	hears := hearingOf(ctx)
+	b.User, b.Row.Client = hears.begins(user, row.Client)
 	run := g.history.Begin(b)
-	person.begun(row.Request)
+	hears.begun(row.Request)
 	return ctx, run, func() { cancel(nil) }
 }
 
