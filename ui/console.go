@@ -13,7 +13,10 @@ type Options struct {
 	About   func() control.Gateway // describes the gateway
 	Results bool                   // operators see the results of others, too
 
-	System System
+	System     System
+	Runs       Runs
+	Playground Playground
+	Pipelines  Pipelines
 }
 
 // A Console serves the pages of one gateway. Its methods may be called concurrently.

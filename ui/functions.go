@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
@@ -27,6 +28,8 @@ func functions(assets map[string]*asset) template.FuncMap {
 		"cut":      func(n int, s string) string { return texts.Fit(s, n) },
 		"percent":  func(part, whole float64) string { return strconv.FormatFloat(100*part/math.Max(whole, 1), 'f', 0, 64) },
 		"json":     texts.JSON,
+		"calls":    func(n int64) string { return texts.Count(n, "call") },
+		"took":     func(r control.Run) string { return Duration(elapsed(&r)) },
 		"segment":  url.PathEscape,  // a part of a path
 		"query":    url.QueryEscape, // a value in an address
 		"part":     func(pairs ...any) map[string]any { return part(pairs) },

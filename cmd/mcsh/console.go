@@ -40,7 +40,10 @@ func newConsole(c consoleFlags, l *listenFlags, s settings, source *controlled, 
 		return nil, nil
 	}
 	shown := &shown{settings: s, source: source, parts: x}
-	return ui.New(ui.Options{About: source.Gateway, Results: c.results, System: shown})
+	trials := &trials{gatewayParts: x}
+	console, err := ui.New(ui.Options{About: source.Gateway, Results: c.results, System: shown, Runs: source, Playground: trials})
+	trials.console = console
+	return console, err
 }
 
 // apart begins the paths that are no pages.

@@ -126,6 +126,9 @@ func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c
 		return err
 	}
 	defer p.serveControl(s, source, x.log)()
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	go followRuns(following, console, source)
 	end.stop = x.gateway.Close
 	if x.listeners == nil {
 		return p.serveOnStdio(ctx, x.gateway, greet, end)

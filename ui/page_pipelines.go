@@ -1,0 +1,4 @@
+package ui
+
+// Pipelines are the saved pipelines.
+type Pipelines interface{ Placeholder() }
