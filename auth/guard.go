@@ -40,10 +40,6 @@ type Guard struct {
 // Protect passes admitted requests to next, before it reads anything of a body. They carry the identity as the SDK's
 // TokenInfo, to which sessions are bound, and no longer the token.
 func (g *Guard) Protect(next http.Handler) http.Handler {
-	inside := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Header.Del("Authorization")
-		next.ServeHTTP(w, r)
-	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
 		case g.Resource.serves(path):
@@ -53,23 +49,30 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 		case strings.HasPrefix(path, wellKnown):
 			http.NotFound(w, r) // there are no other ways to sign in
 		default:
-			g.admit(w, r, inside)
+			g.admit(w, r, next)
 		}
 	})
 }
 
-// admit passes a request to inside if its token is valid. A stream ends with the token.
-func (g *Guard) admit(w http.ResponseWriter, r *http.Request, inside http.Handler) {
+// admit passes a request to inside if its token is valid.
+func (g *Guard) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	token, refusal := bearer(r)
-	var identity Identity
 	if refusal == nil {
-		identity, refusal = g.identify(r.Context(), token)
+		refusal = g.Pass(w, r, token, next)
 	}
 	if refusal != nil {
 		g.refuse(w, r, refusal)
-		return
 	}
-	ctx := r.Context()
+}
+
+// Pass passes a request to next as the owner of a token, which the sender may have given in another way than with the request. A
+// stream ends with the token. Pass returns the refusal of a token that is not valid.
+func (g *Guard) Pass(w http.ResponseWriter, r *http.Request, token string, next http.Handler) *Refusal {
+	identity, refusal := g.Identify(r.Context(), token)
+	if refusal != nil {
+		return refusal
+	}
+	ctx := context.WithValue(r.Context(), identityKey{}, identity)
 	lasts := r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen"
 	if lasts && !identity.Expires.IsZero() {
 		// A stream has no end of its own, and its token is checked only at the begin.
@@ -78,13 +81,19 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request, inside http.Handle
 		ctx = limited
 	}
 	r = r.WithContext(ctx) // a copy: the server inspects the body of its own request
+	r.Header = r.Header.Clone()
+	r.Header.Set("Authorization", "Bearer "+token) // the SDK looks for it
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = &body{ReadCloser: r.Body, checkedAt: time.Now(), again: func() *Refusal {
-			_, refusal := g.identify(ctx, token)
+			_, refusal := g.Identify(ctx, token)
 			return refusal
 		}}
 	}
-	g.pass(identity)(inside).ServeHTTP(w, r)
+	g.pass(identity)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Authorization")
+		next.ServeHTTP(w, r)
+	})).ServeHTTP(w, r)
+	return nil
 }
 
 // NameOf returns the name of the identity that a [Guard] has admitted, for the log.
@@ -141,8 +150,8 @@ func (g *Guard) pass(identity Identity) func(http.Handler) http.Handler {
 // Skew is the tolerated difference between the clocks of issuers and ours.
 const Skew = time.Minute
 
-// identify returns the identity of a token.
-func (g *Guard) identify(ctx context.Context, token string) (Identity, *Refusal) {
+// Identify returns the owner of a token.
+func (g *Guard) Identify(ctx context.Context, token string) (Identity, *Refusal) {
 	for _, v := range g.Verifiers {
 		identity, err := v.Verify(ctx, token)
 		var refusal *Refusal

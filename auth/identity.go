@@ -18,6 +18,17 @@ type Identity struct {
 
 	Groups []string // of servers that the caller may use, sorted; nil: the verifier knows of none
 	All    bool     // the caller may use all servers, with or without groups
+
+	Operator bool // the caller may see what all callers do
+}
+
+// identityKey is the context key of the identity of a request.
+type identityKey struct{}
+
+// IdentityOf returns the identity of a request that a [Guard] has admitted.
+func IdentityOf(ctx context.Context) (identity Identity, known bool) {
+	identity, known = ctx.Value(identityKey{}).(Identity)
+	return identity, known
 }
 
 // groupNames matches the valid names of groups of servers, as package upstream has them.

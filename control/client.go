@@ -127,6 +127,9 @@ func Remote(address, token string, transport http.RoundTripper) *Client {
 	return &Client{name: address, base: address + Prefix, token: token, http: client(transport)}
 }
 
+// Transport sends requests to the gateway: for its pages, at the host "control".
+func (c *Client) Transport() http.RoundTripper { return c.http.Transport }
+
 // Prefix begins the paths of the API on a listener that serves other things, too.
 const Prefix = "/control"
 

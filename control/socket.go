@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type Socket struct {
 	lock     *os.File
 	listener *net.UnixListener
 
+	pages  http.Handler // below [PagesPath]; nil: none
 	server *http.Server
 	served chan struct{} // closed at the end of Serve
 }
@@ -77,11 +79,33 @@ func (s *Socket) open() (err error) {
 	return errors.Join(err, s.dir.remove(s.id), s.lock.Close())
 }
 
+// PagesPath begins the paths of pages for people on a socket.
+const PagesPath = "/console/"
+
+// Pages adds pages for people below [PagesPath]. They bound the time of their requests by themselves. It comes before Serve.
+func (s *Socket) Pages(h http.Handler) { s.pages = h }
+
+// handler returns the API with the pages.
+func (s *Socket) handler(source Source) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", Handler(source, Viewer{All: true, Results: true}))
+	if s.pages != nil {
+		mux.HandleFunc(PagesPath, func(w http.ResponseWriter, r *http.Request) {
+			c := http.NewResponseController(w)
+			if err := errors.Join(c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{})); err != nil {
+				return // the connection is gone
+			}
+			http.StripPrefix(strings.TrimSuffix(PagesPath, "/"), s.pages).ServeHTTP(w, r)
+		})
+	}
+	return mux
+}
+
 // Serve serves the API of a gateway until Close, with the data of its runs: the other end is a program of the same user, who could
 // read the memory of this process too. It returns at once.
 func (s *Socket) Serve(source Source) {
 	s.server = &http.Server{
-		Handler: Handler(source, Viewer{All: true, Results: true}), ReadHeaderTimeout: headerWait, ReadTimeout: requestWait,
+		Handler: s.handler(source), ReadHeaderTimeout: headerWait, ReadTimeout: requestWait,
 		WriteTimeout: answerWait + requestWait, IdleTimeout: idleWait, MaxHeaderBytes: headerBytes,
 	}
 	s.served = make(chan struct{})

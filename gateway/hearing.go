@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/mcsh-dev/mcsh/stages"
@@ -9,7 +8,6 @@ import (
 
 // A Hearing is told how a pipeline fares that somebody runs at a page, before its call has a reply.
 type Hearing struct {
-	Self    string                                        // the identity in the history of runs where nobody authenticates
 	Checked func(plan stages.Plan, wrong []*stages.Error) // the plan is checked; nil: nobody asks
 	Begun   func(request string)                          // a run has begun; nil: nobody asks
 }
@@ -39,12 +37,12 @@ func (h *Hearing) checked(pipeline *stages.Pipeline, wrong []*stages.Error, late
 	}
 }
 
-// begins returns the identity and the client to note for a run.
-func (h *Hearing) begins(user, client string) (string, string) {
+// client returns the name of the program that calls: a page is none.
+func (h *Hearing) client(name string) string {
 	if h == nil {
-		return user, client
+		return name
 	}
-	return cmp.Or(user, h.Self), "console"
+	return "console"
 }
 
 // begun tells of the begin of a run.

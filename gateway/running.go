@@ -26,10 +26,9 @@ func (g *Gateway) beginRun(ctx context.Context, req *mcp.CallToolRequest, row co
 	if row.Transport = "http"; req.Extra == nil || req.Extra.Header == nil {
 		row.Transport = "stdio"
 	}
-	user := extraUser(req.Extra)
-	b := history.Begin{Row: row, Owner: g.runsName(req.Extra), Plan: plan, From: from, Cancel: cancel}
 	hears := hearingOf(ctx)
-	b.User, b.Row.Client = hears.begins(user, row.Client)
+	row.Client = hears.client(row.Client)
+	b := history.Begin{Row: row, User: extraUser(req.Extra), Owner: g.runsName(req.Extra), Plan: plan, From: from, Cancel: cancel}
 	run := g.history.Begin(b)
 	hears.begun(row.Request)
 	return ctx, run, func() { cancel(nil) }

@@ -2,9 +2,11 @@ package ui
 
 import (
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/control"
 )
 
@@ -26,18 +28,23 @@ type Console struct {
 	assets   map[string]*asset
 	pages    []*page
 	problems *page // shows errors
+	signIns  *page // where people sign in
 	hub      *hub
+
+	sessions *table[session]
+	begun    *table[begun]
 }
 
 // New makes a console.
 func New(o Options) (*Console, error) {
-	c := &Console{options: o, key: []byte(rand.Text()), hub: newHub()}
+	c := &Console{options: o, key: []byte(rand.Text()), hub: newHub(), sessions: newTable[session](), begun: newTable[begun]()}
 	var err error
 	if c.assets, err = openAssets(); err != nil {
 		return nil, err
 	}
 	c.problems = &page{title: "Problem", file: "problem.html"}
-	if err := c.problems.parse(c.assets); err != nil {
+	c.signIns = &page{title: "Sign in", file: "signin.html"}
+	if err := errors.Join(c.problems.parse(c.assets), c.signIns.parse(c.assets)); err != nil {
 		return nil, err
 	}
 	for _, p := range pages() {
@@ -56,8 +63,10 @@ func New(o Options) (*Console, error) {
 type Door struct {
 	// Base returns the path of the console, as the browser sees it. It begins and ends with a slash. nil: it is "/".
 	Base func(*http.Request) string
-	// Who returns the person who sends a request. nil: nobody authenticates.
-	Who func(*http.Request) Person
+	// Guard knows the tokens of those who may come in. nil: nobody authenticates, and whoever comes is the operator.
+	Guard  *auth.Guard
+	Issuer Issuer // with which people sign in; nil: they paste a token
+	Public string // the address of the console for browsers; empty: that of the request
 }
 
 // A Person looks at a console.
@@ -65,22 +74,18 @@ type Person struct {
 	ID       string // of the identity; empty: nobody authenticates
 	Name     string // for people
 	Operator bool   // sees what all callers do, not only own runs
+	Alone    bool   // nobody authenticates: all is this person's
 }
 
-// Handler serves the console to those who come through a door. Whoever may not see it must have been refused before. The path
-// of a request begins with a slash, after which comes what is below the base.
+// Handler serves the console to those who come through a door. Requests for other hosts must have been refused before. The path of
+// a request begins with a slash, after which comes what is below the base.
 func (c *Console) Handler(d Door) http.Handler {
 	if d.Base == nil {
 		d.Base = func(*http.Request) string { return "/" }
 	}
-	if d.Who == nil {
-		d.Who = func(*http.Request) Person { return Person{Operator: true} }
-	}
 	mux := http.NewServeMux()
 	visit := func(serve func(*Visit)) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			serve(&Visit{Request: r, Who: d.Who(r), Base: d.Base(r), console: c, w: w})
-		})
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(c.visit(w, r, d)) })
 	}
 	mux.Handle("GET /assets/{name}", http.HandlerFunc(c.serveAsset))
 	mux.Handle("GET /events", visit(c.serveEvents))
@@ -91,7 +96,19 @@ func (c *Console) Handler(d Door) http.Handler {
 		}
 	}
 	mux.Handle("/", visit(func(v *Visit) { v.fail(notFound(v.URL.Path)) }))
-	return guarded(mux)
+	if d.Guard == nil {
+		return guarded(mux)
+	}
+	return guarded(c.protected(d, auth.Unlimited(mux)))
+}
+
+// visit returns the visit of a request that comes through a door.
+func (c *Console) visit(w http.ResponseWriter, r *http.Request, d Door) *Visit {
+	v := &Visit{Request: r, Base: d.Base(r), Who: Person{Operator: d.Guard == nil, Alone: d.Guard == nil}, console: c, w: w}
+	if identity, known := auth.IdentityOf(r.Context()); known {
+		v.Who = Person{ID: identity.ID, Name: identity.Name, Operator: identity.Operator}
+	}
+	return v
 }
 
 // exact returns the pattern of http.ServeMux for a path.

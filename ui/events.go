@@ -103,6 +103,9 @@ func (h *hub) take(s *stream) []string {
 
 // serveEvents sends the names of topics that change, until the browser goes.
 func (c *Console) serveEvents(v *Visit) {
+	if v.Method == http.MethodHead { // a page asks whether it may come in
+		return
+	}
 	topics := v.URL.Query()["topic"]
 	if len(topics) > maxTopics || slices.ContainsFunc(topics, func(t string) bool { return len(t) > maxTopic }) {
 		v.fail(&Problem{http.StatusBadRequest, "Too many topics", "a page may have " + texts.Count(maxTopics, "topic"), ""})

@@ -25,9 +25,6 @@ type Runs interface {
 	Cancel(v control.Viewer, request string) error
 }
 
-// Nobody is the identity, in the history of runs, of the person at a console where nobody authenticates.
-const Nobody = "the person at the console\n" // no name of a token has a line break
-
 // Bounds of what the pages of runs show.
 const (
 	runsOnPage = 50
@@ -37,9 +34,9 @@ const (
 	maxFilter  = 200      // bytes of a text to look for
 )
 
-// Viewer says which runs the person sees.
+// viewer says which runs the person sees.
 func (v *Visit) viewer() control.Viewer {
-	return control.Viewer{All: v.Who.Operator, Caller: cmp.Or(v.Who.ID, Nobody), Results: v.Who.Operator && v.Options().Results}
+	return control.Viewer{All: v.Who.Operator, Caller: v.Who.ID, Results: v.Who.Alone || v.Who.Operator && v.Options().Results}
 }
 
 func runsPage() page {

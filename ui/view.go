@@ -72,7 +72,7 @@ func (v *Visit) outputView(r *runView) *outputView {
 	if whole && len(bytes.TrimSpace(part.Data)) > 0 {
 		if rows = jsonValues(part.Data); rows != nil {
 			view.Kinds = append(view.Kinds, Fact{"json", at("json", 0)})
-			if view.Columns, view.Rows, view.Left = table(rows); view.Columns != nil {
+			if view.Columns, view.Rows, view.Left = tableOf(rows); view.Columns != nil {
 				view.Kinds = append(view.Kinds, Fact{"table", at("table", 0)})
 			}
 		}
@@ -127,8 +127,8 @@ func indented(list []json.RawMessage) (text string, left int) {
 	return short, len(text) - len(short)
 }
 
-// table makes a table of objects: those of one array, those of the only array in one object, or several values.
-func table(values []json.RawMessage) (columns []string, rows [][]string, left int) {
+// tableOf makes a table of objects: those of one array, those of the only array in one object, or several values.
+func tableOf(values []json.RawMessage) (columns []string, rows [][]string, left int) {
 	list := values
 	if len(values) == 1 {
 		list = elements(values[0])

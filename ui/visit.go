@@ -30,6 +30,14 @@ func (v *Visit) Options() *Options { return &v.console.options }
 // Header returns the header of the answer.
 func (v *Visit) Header() http.Header { return v.w.Header() }
 
+// SeesRunsOf reports whether the person may know of the runs of an identity.
+func (v *Visit) SeesRunsOf(id string) bool { return v.Who.Operator || v.Who.Alone || id == v.Who.ID }
+
+// SeesResultsOf reports whether the person may see the data of the runs of an identity.
+func (v *Visit) SeesResultsOf(id string) bool {
+	return v.Who.Alone || v.Who.Operator && v.console.options.Results || id == v.Who.ID
+}
+
 // Fragment reports whether only a part of the page is asked for.
 func (v *Visit) Fragment() bool { return v.Request.Header.Get("HX-Request") == "true" }
 

@@ -39,6 +39,10 @@ type Options struct {
 	Name     string   // the claim with the caller's name; empty: the subject
 	Groups   string   // the claim with the groups of servers that the caller may use; empty: callers have no groups
 
+	// Operator is the claim that makes a caller an operator, with the word that it must have, such as "roles=mcsh-operator"; empty:
+	// nobody is one.
+	Operator string
+
 	KeyAge time.Duration // between two fetches of the keys; 0: 10 minutes
 
 	Proxy func(*http.Request) (*url.URL, error) // to the issuer; nil: none
@@ -79,7 +83,11 @@ func New(o Options) (*Issuer, error) {
 	}
 	o.KeyAge = cmp.Or(o.KeyAge, keyAge)
 	i := &Issuer{o: o, client: newClient(o.Proxy), why: notAsked, names: exactjson.Names{Known: claimNames, Unique: true}}
-	for _, claim := range []string{o.Name, o.Groups} {
+	role, word, ok := strings.Cut(o.Operator, "=")
+	if o.Operator != "" && (!ok || role == "" || word == "") {
+		return nil, fmt.Errorf("%.100q is not a claim with a word, such as roles=mcsh-operator", o.Operator)
+	}
+	for _, claim := range []string{o.Name, o.Groups, role} {
 		if claim != "" && !slices.Contains(i.names.Known, claim) {
 			i.names.Known = append(slices.Clip(i.names.Known), claim)
 		}

@@ -63,7 +63,7 @@ func (i *Issuer) Verify(ctx context.Context, token string) (auth.Identity, error
 	return auth.Identity{
 		ID:   "oidc " + i.o.Issuer + " " + c.Subject,
 		Name: texts.Cut(cmp.Or(visible(name), visible(c.Subject)), maxName), Scopes: c.scopes(), Expires: c.end(),
-		Groups: i.groups(members, i.group(c)),
+		Groups: i.groups(members, i.group(c)), Operator: i.operator(members),
 	}, nil
 }
 
@@ -85,6 +85,12 @@ func (i *Issuer) groups(members map[string]json.RawMessage, only string) []strin
 	})
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// operator reports whether the claims name an operator.
+func (i *Issuer) operator(members map[string]json.RawMessage) bool {
+	claim, word, ok := strings.Cut(i.o.Operator, "=")
+	return ok && slices.Contains(words(members[claim], strings.Fields), word)
 }
 
 // meant reports whether a token is for this gateway, or for a group of it.

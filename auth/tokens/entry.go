@@ -27,6 +27,7 @@ const (
 	algorithm  = "sha256:"
 	expiresKey = "expires="
 	groupsKey  = "groups="
+	operator   = "operator"
 	allGroups  = "*"
 	maxGroups  = 64   // of one entry
 	maxEntries = 4096 // each request is compared with all of them
@@ -34,7 +35,7 @@ const (
 )
 
 // header begins a new file.
-const header = `# Who may call this gateway: NAME sha256:HASH [expires=2027-01-31T00:00:00Z] [groups=GROUP,GROUP]
+const header = `# Who may call this gateway: NAME sha256:HASH [expires=2027-01-31T00:00:00Z] [groups=GROUP,GROUP] [operator]
 # mcsh token new NAME makes a token and adds its line; a line that goes ends the access of its caller at once.
 `
 
@@ -46,6 +47,8 @@ type Entry struct {
 	Name    string
 	Expires time.Time // zero: never
 	Groups  string    // that its caller may use, sorted, with commas, or * for all servers; empty: it names none
+
+	Operator bool // its caller may see what all callers do
 
 	hash [sha256.Size]byte
 }
@@ -75,6 +78,9 @@ func (e Entry) line() string {
 	}
 	if e.Groups != "" {
 		text += " " + groupsKey + e.Groups
+	}
+	if e.Operator {
+		text += " " + operator
 	}
 	return text + "\n"
 }
@@ -133,7 +139,7 @@ func parseEntry(fields []string) (e Entry, err error) {
 			return e, errors.New("this line contains a token instead of its hash, and everybody who reads the file can use it: remove it, and make another with mcsh token new")
 		}
 	}
-	if len(fields) < 2 || len(fields) > 4 {
+	if len(fields) < 2 || len(fields) > 5 {
 		return e, fmt.Errorf("it has %d words; %s", len(fields), form)
 	}
 	if e.Name = fields[0]; !names().MatchString(e.Name) {
@@ -156,11 +162,14 @@ func (e *Entry) parseOption(field string) (err error) {
 	end, isEnd := strings.CutPrefix(field, expiresKey)
 	groups, isGroups := strings.CutPrefix(field, groupsKey)
 	switch {
+	case field == operator && !e.Operator:
+		e.Operator = true
+		return nil
 	case isGroups && e.Groups == "":
 		e.Groups, err = ParseGroups(strings.Split(groups, ","))
 		return err
 	case !isEnd || !e.Expires.IsZero():
-		return errors.New("behind its hash stands something else than one expires=TIME and one groups=GROUP,GROUP")
+		return errors.New("behind its hash stands something else than one expires=TIME, one groups=GROUP,GROUP and one operator")
 	}
 	if e.Expires, err = time.Parse(time.RFC3339, end); err != nil || e.Expires.IsZero() { // zero would be never
 		return errors.New("its expires= is not followed by a time such as 2027-01-31T00:00:00Z")

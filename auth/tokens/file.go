@@ -104,7 +104,7 @@ func (f *File) Verify(_ context.Context, token string) (auth.Identity, error) {
 			"ask the operator of this gateway for a new one, who makes it with: mcsh token new "+e.Name+" --another")
 	}
 	groups, all := e.groups()
-	return auth.Identity{ID: identity(e.Name), Name: e.Name, Expires: e.Expires, Groups: groups, All: all}, nil
+	return auth.Identity{ID: identity(e.Name), Name: e.Name, Expires: e.Expires, Groups: groups, All: all, Operator: e.Operator}, nil
 }
 
 // Grouped implements [auth.Grouper]. It stays true when the last entry with groups has gone: else that would show all servers

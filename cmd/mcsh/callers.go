@@ -27,7 +27,9 @@ import (
 	"github.com/mcsh-dev/mcsh/auth/tokens"
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/ui"
 	"github.com/mcsh-dev/mcsh/upstream/clients"
+	"github.com/mcsh-dev/mcsh/upstream/signin"
 )
 
 // Environment variables for authentication flags, which other commands read too.
@@ -44,6 +46,9 @@ type authFlags struct {
 	groups                 string // the claim
 	scope                  string // space-separated
 	public                 string
+	secret                 string   // of that client; empty: it has none
+	operator               string   // the claim and its word that make an operator
+	client                 string   // of the issuer, for the console
 	hosts                  []string // of public, under which the listener also accepts requests
 
 	flags *pflag.FlagSet // of the command
@@ -64,6 +69,8 @@ func (a *authFlags) table() []authFlag {
 		{&a.scope, "oidc-scope", "MCSH_OIDC_SCOPE", "scopes that those tokens must have, separated by spaces ("},
 		{&a.name, "oidc-name", "MCSH_OIDC_NAME", "claim that names a caller in logs, such as email (default: sub; "},
 		{&a.groups, "oidc-groups-claim", "MCSH_OIDC_GROUPS_CLAIM", "claim with the groups of servers that a caller may use; a token without it may use none (default: callers have no groups; "},
+		{&a.operator, "oidc-operator", "MCSH_OIDC_OPERATOR", "claim and word of those who see the runs of all callers in the console, such as roles=mcsh-operator (default: nobody does; "},
+		{&a.client, "oidc-client", "MCSH_OIDC_CLIENT", "client of the issuer with which people sign in to the console; its redirect address is that of the gateway with /signin/callback (default: they paste a token; "},
 		{&a.public, "public-url", "MCSH_PUBLIC_URL", "address at which clients see the gateway, such as https://mcp.example.com/mcp (default: their Host; "},
 	}
 }
@@ -88,18 +95,22 @@ func (a *authFlags) resolve(p *program, l *listenFlags) error {
 			return usageError("give it a value, or leave it out", "%s is empty: callers would not be checked", from)
 		}
 	}
+	a.secret = p.env[clientSecretVariable]
 	return a.check(l)
 }
+
+// clientSecretVariable holds the secret of --oidc-client, if it has one. There is no flag: others see the arguments of a process.
+const clientSecretVariable = "MCSH_OIDC_CLIENT_SECRET"
 
 // enabled reports whether callers must authenticate.
 func (a *authFlags) enabled() bool { return a.tokens != "" || a.issuer != "" }
 
 // check refuses flags that contradict each other.
 func (a *authFlags) check(l *listenFlags) error {
-	oidcs := a.audience + a.scope + a.name + a.groups
+	oidcs := a.audience + a.scope + a.name + a.groups + a.operator + a.client
 	switch {
 	case a.issuer == "" && oidcs != "":
-		return usageError("add --oidc-issuer, or leave out the others", "--oidc-audience, --oidc-scope, --oidc-name and --oidc-groups-claim need an issuer")
+		return usageError("add --oidc-issuer, or leave out the others", "--oidc-audience, --oidc-scope, --oidc-name, --oidc-groups-claim, --oidc-operator and --oidc-client need an issuer")
 	case a.issuer != "" && a.audience == "":
 		return usageError("give the identifier of this gateway there, mostly its public address with /mcp",
 			"--oidc-issuer needs --oidc-audience: without it a token for any other service of the issuer would be accepted here")
@@ -162,6 +173,18 @@ func (a *authFlags) guard(ctx context.Context, log *zap.Logger, ended func(id st
 	return g, following.Wait, nil
 }
 
+// people returns the issuer with which people sign in to the console; nil: they paste a token.
+func (a *authFlags) people(guard *auth.Guard) ui.Issuer {
+	if guard == nil || a.client == "" {
+		return nil
+	}
+	return &consoleIssuer{name: a.issuer, server: signin.Server{
+		Name: "console", URL: a.issuer, Issuer: a.issuer, ClientID: a.client, ClientSecret: a.secret,
+		Scopes: append([]string{"openid"}, strings.Fields(a.scope)...),
+		HTTP:   signin.NewHTTP(signin.Options{Server: a.issuer, Trusted: []string{a.issuer}, Proxy: http.ProxyFromEnvironment}),
+	}, audience: a.audience}
+}
+
 // logRefusal logs a refused request.
 func logRefusal(log *zap.Logger) func(*http.Request, *auth.Refusal) {
 	return func(r *http.Request, why *auth.Refusal) {
@@ -188,7 +211,7 @@ func openTokens(flag, path string, log *zap.Logger, ended func(id string)) (*tok
 // openIssuer makes the issuer a verifier of the guard.
 func (a *authFlags) openIssuer(log *zap.Logger, g *auth.Guard) (*oidc.Issuer, error) {
 	issuer, err := oidc.New(oidc.Options{
-		Issuer: a.issuer, Audience: a.audience, Scopes: strings.Fields(a.scope), Name: a.name, Groups: a.groups, Proxy: http.ProxyFromEnvironment,
+		Issuer: a.issuer, Audience: a.audience, Scopes: strings.Fields(a.scope), Name: a.name, Groups: a.groups, Operator: a.operator, Proxy: http.ProxyFromEnvironment,
 		Notify: func(text string) { log.Warn("--oidc-issuer: " + text) },
 	})
 	if err != nil {
@@ -258,12 +281,14 @@ type tokenJSON struct {
 	Groups  []string   `json:"groups,omitempty"` // that its caller may use; *: all servers
 	Expires *time.Time `json:"expires,omitempty"`
 	Expired bool       `json:"expired,omitempty"`
-	Token   string     `json:"token,omitempty"` // only of a new token
-	File    string     `json:"file,omitempty"`
+
+	Operator bool   `json:"operator,omitempty"` // its caller sees the runs of all callers in the console
+	Token    string `json:"token,omitempty"`    // only of a new token
+	File     string `json:"file,omitempty"`
 }
 
 func tokenRow(e tokens.Entry) tokenJSON {
-	row := tokenJSON{Name: e.Name, ID: e.ID(), Expired: e.Ended(time.Now())}
+	row := tokenJSON{Name: e.Name, ID: e.ID(), Expired: e.Ended(time.Now()), Operator: e.Operator}
 	if !e.Expires.IsZero() {
 		row.Expires = &e.Expires
 	}
@@ -275,9 +300,7 @@ func tokenRow(e tokens.Entry) tokenJSON {
 
 func (p *program) tokenNewCommand() *cobra.Command {
 	var file tokenFile
-	var expires string
-	var groups []string
-	var another bool
+	var wish tokenWish
 	cmd := &cobra.Command{
 		Use:     "new NAME",
 		Short:   "Make a token for a caller and print it, once",
@@ -285,38 +308,47 @@ func (p *program) tokenNewCommand() *cobra.Command {
 		Args:    withFirst(cobra.ExactArgs(1)),
 	}
 
-	cmd.Flags().StringVar(&expires, "expires", "", "when the token expires: a duration such as 12h or 90d, or a time such as 2027-01-31 or 2027-01-31T12:00:00Z (default: never)")
-	cmd.Flags().BoolVar(&another, "another", false, "make one more token for a caller who has one; both are the same caller")
-	cmd.Flags().StringSliceVar(&groups, "groups", nil, "groups of servers that the caller may use, such as dev,ops, or * for all servers (default: all, as long as no token has groups)")
+	cmd.Flags().StringVar(&wish.expires, "expires", "", "when the token expires: a duration such as 12h or 90d, or a time such as 2027-01-31 or 2027-01-31T12:00:00Z (default: never)")
+	cmd.Flags().BoolVar(&wish.another, "another", false, "make one more token for a caller who has one; both are the same caller")
+	cmd.Flags().StringSliceVar(&wish.groups, "groups", nil, "groups of servers that the caller may use, such as dev,ops, or * for all servers (default: all, as long as no token has groups)")
+	cmd.Flags().BoolVar(&wish.operator, "operator", false, "the caller sees the runs of all callers in the console")
 	return command(cmd, func(ctx context.Context, args []string) error {
-		return p.newToken(ctx, file, args[0], expires, groups, another)
+		return p.newToken(ctx, file, args[0], wish)
 	}, file.add, p.jsonFlag("print one JSON object"))
 }
 
-func (p *program) newToken(ctx context.Context, file tokenFile, name, expires string, groups []string, another bool) error {
+// A tokenWish says what token somebody wants.
+type tokenWish struct {
+	expires           string
+	groups            []string
+	another, operator bool
+}
+
+func (p *program) newToken(ctx context.Context, file tokenFile, name string, wish tokenWish) error {
 	path, err := file.find(p)
 	if err != nil {
 		return err
 	}
-	end, err := parseExpiry(expires, time.Now())
+	end, err := parseExpiry(wish.expires, time.Now())
 	if err != nil {
-		return usageError("such as 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z", "--expires %q: %w", texts.Fit(expires, 40), err)
+		return usageError("such as 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z", "--expires %q: %w", texts.Fit(wish.expires, 40), err)
 	}
 	token, entry, err := tokens.New(name, end)
 	if err != nil {
 		return usageError("such as alice, ci or alice@example.com", "%w", err)
 	}
-	if len(groups) > 0 {
-		if entry.Groups, err = tokens.ParseGroups(groups); err != nil {
+	if len(wish.groups) > 0 {
+		if entry.Groups, err = tokens.ParseGroups(wish.groups); err != nil {
 			return usageError("such as --groups dev,ops", "--groups: %w", err)
 		}
 	}
+	entry.Operator = wish.operator
 	if p.discarded() {
 		return usageError("show standard output, or write it to a file", "nobody would see the token: standard output is closed, or %s", os.DevNull)
 	}
 	shown := false
 	err = changeTokens(ctx, path, func(old []byte, has []tokens.Entry) ([]byte, error) {
-		if !another && slices.ContainsFunc(has, func(e tokens.Entry) bool { return e.Name == name }) {
+		if !wish.another && slices.ContainsFunc(has, func(e tokens.Entry) bool { return e.Name == name }) {
 			return nil, usageError("--another makes one more for the same caller; mcsh token rm "+name+" removes the present one", "%s has a token in %s", name, path)
 		}
 		if err := p.showToken(token, path, entry); err != nil {
@@ -433,6 +465,9 @@ func (p *program) tokenListCommand() *cobra.Command {
 			}
 			if e.Groups != "" {
 				end += "\tgroups " + e.Groups
+			}
+			if e.Operator {
+				end += "\toperator"
 			}
 			fmt.Fprintf(table, "%s\t%s\t%s\n", e.Name, e.ID(), end)
 		}

@@ -29,14 +29,25 @@ func (c *consoleFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("console-results", "no-console")
 }
 
-// serves reports whether a gateway with a listener has a console.
-func (c *consoleFlags) serves(l *listenFlags) bool {
-	return !c.off && (c.on || !l.runtime && !l.contained)
+// resolve refuses a console that everybody could use.
+func (c *consoleFlags) resolve(l *listenFlags) error {
+	if !c.on || l.auth.enabled() || l.address == "" || l.alone() {
+		return nil
+	}
+	return usageError(authenticate+"; or leave --console out", "--console: others can reach this address, and there is no authentication: they would see and do all that you can")
+}
+
+// listens reports whether the listener of a gateway serves the console: where a person has started it, and people sign in or only
+// that person reaches it.
+func (c *consoleFlags) listens(l *listenFlags) bool {
+	_, inside := containerAddress()
+	started := !l.runtime && !l.contained && !inside
+	return c.on || !c.off && started && (l.auth.enabled() || l.alone())
 }
 
 // newConsole returns the console of a gateway; nil: it has none.
-func newConsole(c consoleFlags, l *listenFlags, s settings, source *controlled, x gatewayParts) (*ui.Console, error) {
-	if !c.serves(l) {
+func newConsole(c consoleFlags, s settings, source *controlled, x gatewayParts) (*ui.Console, error) {
+	if c.off {
 		return nil, nil
 	}
 	shown := &shown{settings: s, source: source, parts: x}
@@ -50,11 +61,11 @@ func newConsole(c consoleFlags, l *listenFlags, s settings, source *controlled, 
 var apart = []string{"mcp", "healthz", "readyz", "metrics", "oauth", "control", ".well-known"}
 
 // withConsole adds the pages to the paths of h, if there are any.
-func withConsole(console *ui.Console, guard *auth.Guard, h http.Handler) http.Handler {
-	if console == nil || guard != nil { // TODO sign-in
+func (l *listenFlags) withConsole(console *ui.Console, guard *auth.Guard, h http.Handler) http.Handler {
+	if console == nil {
 		return h
 	}
-	pages := console.Handler(ui.Door{})
+	pages := console.Handler(ui.Door{Guard: guard, Issuer: l.auth.people(guard), Public: l.auth.public})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		if slices.Contains(apart, first) {

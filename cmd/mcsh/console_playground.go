@@ -45,11 +45,12 @@ type trialReply struct {
 	reply         ui.Reply
 }
 
+// userOf returns the identity of a person; empty: nobody authenticates.
 func userOf(ctx context.Context) string {
 	if token := auth.TokenInfoFromContext(ctx); token != nil {
 		return token.UserID
 	}
-	return ui.Nobody
+	return ""
 }
 
 // call calls execute_pipeline as the person whose identity the context has.
@@ -58,7 +59,6 @@ func (t *trials) call(ctx context.Context, plan, mode string, h gateway.Hearing)
 	if json.Valid([]byte(plan)) {
 		pipeline = json.RawMessage(plan)
 	}
-	h.Self = ui.Nobody
 	person := t.gateway.Person(auth.TokenInfoFromContext(ctx), t.listeners == nil)
 	return person.Call(gateway.Heard(ctx, h), "execute_pipeline", map[string]any{"pipeline": pipeline, "mode": mode})
 }

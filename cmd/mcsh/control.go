@@ -15,8 +15,10 @@ import (
 
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/gateway/history"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/ui"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -30,7 +32,7 @@ const controlResultsVariable = "MCSH_CONTROL_RESULTS"
 type controlFlags struct {
 	tokens  string
 	results bool
-	flags  *pflag.FlagSet // of the command
+	flags   *pflag.FlagSet // of the command
 }
 
 func (c *controlFlags) add(cmd *cobra.Command) {
@@ -182,7 +184,7 @@ func orEmpty(list []string) []string { return append([]string{}, list...) }
 
 // serveControl serves the control socket of a gateway until close. Without a state directory there is none. A gateway whose
 // socket cannot be made serves all the same.
-func (p *program) serveControl(s settings, source *controlled, log *zap.Logger) (end func()) {
+func (p *program) serveControl(s settings, source *controlled, console *ui.Console, log *zap.Logger) (end func()) {
 	state, _ := p.statePath(s)
 	if state == "" {
 		return func() {}
@@ -191,6 +193,10 @@ func (p *program) serveControl(s settings, source *controlled, log *zap.Logger) 
 	if err != nil {
 		log.Warn("mcsh gateways and mcsh reload do not see this gateway", zap.Error(err))
 		return func() {}
+	}
+	if console != nil {
+		base := func(r *http.Request) string { return r.Header.Get(baseHeader) } // mcsh console of the same user
+		socket.Pages(gateway.WithDeadlines(console.Handler(ui.Door{Base: base})))
 	}
 	socket.Serve(source)
 	return func() {

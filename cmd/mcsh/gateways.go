@@ -51,7 +51,7 @@ func gatewayByFlag(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usageError("for one gateway: --gateway "+texts.ShellWord(args[0]), "mcsh %s takes no argument", cmd.Name())
+	return usageError("for one gateway: --gateway "+texts.ShellWord(args[0]), "%s takes no argument", cmd.CommandPath())
 }
 
 // find returns the selected gateways by their ids.

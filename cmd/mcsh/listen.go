@@ -206,7 +206,7 @@ func (l *listenFlags) serve(ctx context.Context, p *program, e endpoint, end shu
 	if warning := l.auth.plaintextWarning(address); warning != "" && !l.contained && (guard != nil || e.control != nil) {
 		e.log.Warn(warning)
 	}
-	handler := l.checkHosts(p, l.withPages(e.pages, withControl(e.control, withConsole(e.console, guard, e.handler))))
+	handler := l.checkHosts(p, l.withPages(e.pages, withControl(e.control, l.withConsole(e.console, guard, e.handler))))
 	if e.around != nil {
 		handler = e.around(handler)
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -33,27 +32,34 @@ func jsonOf(r stages.Report) reportJSON {
 // labelWidth bounds the label of a stage in a table.
 const labelWidth = 44
 
-// tableOf formats a report as columns, text to the left and numbers to the right, and a summary.
-func tableOf(r stages.Report) string {
-	rows := append([][]string{{"#", "stage", "items", "calls", "in", "out", "busy ms"}}, rowsOf(r.Stages, 0)...)
+// tableOf formats a report as columns, and a summary.
+func tableOf(r stages.Report) string { return stageTable(r.Stages) + summary(r) }
+
+// stageTable formats stages as columns.
+func stageTable(list []stages.StageReport) string {
+	return aligned(append([][]string{{"#", "stage", "items", "calls", "in", "out", "busy ms"}}, rowsOf(list, 0)...), 2)
+}
+
+// aligned formats rows as columns: the first ones, with text, to the left, and the others, with numbers, to the right.
+func aligned(rows [][]string, left int) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			row[i] = gateway.Plain(cell, false)
+			widths[i] = max(widths[i], columnsOf(row[i]))
 		}
 	}
 	var b strings.Builder
 	for _, row := range rows {
 		for i, cell := range row {
-			width := widths[i]
-			if i < 2 {
-				width = -width // to the left
+			space := strings.Repeat(" ", widths[i]-columnsOf(cell))
+			if row[i] = space + cell; i < left {
+				row[i] = cell + space
 			}
-			row[i] = fmt.Sprintf("%*s", width, cell)
 		}
 		b.WriteString(strings.TrimRight(strings.Join(row, "  "), " ") + "\n")
 	}
-	return b.String() + summary(r)
+	return b.String()
 }
 
 // rowsOf flattens nested stages, indented.
@@ -145,6 +151,7 @@ type screen struct {
 	ended chan struct{}
 
 	mu     sync.Mutex
+	begun  time.Time                   // of the run; guarded by mu
 	stages func() []stages.StageReport // of the run; nil: not started; guarded by mu
 }
 
@@ -175,11 +182,13 @@ func (p *program) terminalSize(w io.Writer) (columns, rows int) {
 	return cmp.Or(columns, fallback, 80), cmp.Or(rows, 24)
 }
 
-// follow shows the stages of a run.
-func (s *screen) follow(stages func() []stages.StageReport) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stages = stages
+// follow shows the stages of a run that began at a time. It works on nil.
+func (s *screen) follow(begun time.Time, stages func() []stages.StageReport) {
+	if s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.begun, s.stages = begun, stages
+	}
 }
 
 // stop erases the screen. It is idempotent, and works on nil.
@@ -202,27 +211,37 @@ func (s *screen) draw() {
 	}
 	ticker := time.NewTicker(screenEvery)
 	defer ticker.Stop()
-	clear := "\r\x1b[J"
+	var lines []string // on the screen
 	for {
-		lines := s.lines(begun, starting)
+		clear := s.clear(lines)
+		lines = s.lines(begun, starting)
 		io.WriteString(s.w, clear+strings.Join(lines, "\n"))
-		clear = "\r\x1b[J"
-		if n := len(lines) - 1; n > 0 {
-			clear = fmt.Sprintf("\r\x1b[%dA\x1b[J", n)
-		}
 		select {
 		case <-s.life.Done():
-			io.WriteString(s.w, clear)
+			io.WriteString(s.w, s.clear(lines))
 			return
 		case <-ticker.C:
 		}
 	}
 }
 
+// clear returns what erases lines. A terminal that has become narrower meanwhile shows a long one in several rows.
+func (s *screen) clear(lines []string) string {
+	columns, _ := s.size()
+	up := len(lines) - 1
+	for _, line := range lines {
+		up += max(0, columnsOf(line)-1) / max(1, columns)
+	}
+	if up < 1 {
+		return "\r\x1b[J"
+	}
+	return fmt.Sprintf("\r\x1b[%dA\x1b[J", up)
+}
+
 // lines returns the lines to show. starting holds the time at which each server was first seen starting.
 func (s *screen) lines(begun time.Time, starting map[string]time.Time) []string {
 	s.mu.Lock()
-	report := s.stages
+	report, since := s.stages, s.begun
 	s.mu.Unlock()
 	now := time.Now()
 	lines := []string{"working for " + seconds(now.Sub(begun))}
@@ -231,7 +250,7 @@ func (s *screen) lines(begun time.Time, starting map[string]time.Time) []string 
 	}
 	columns, rows := s.size()
 	if report != nil { // a line above the top of the screen could not be erased
-		lines = append(lines, stageLines(report(), now.Sub(begun), columns-1, min(screenRows, rows-3))...)
+		lines = append(lines, stageLines(report(), now.Sub(since), columns-1, min(screenRows, rows-3))...)
 	}
 	for i, line := range lines {
 		lines[i] = fitting(gateway.Plain(line, false), columns-1)
@@ -298,8 +317,15 @@ func figuresOf(s stages.StageReport, elapsed time.Duration) string {
 	switch n := s.OK + s.Failed + s.Resumed; {
 	case s.Items > 0:
 		cells = append(cells, texts.Count(n, "item")+" done")
-		if rate := float64(n) / elapsed.Seconds(); rate >= 1 {
+		if s.Total > n {
+			cells[0] = fmt.Sprintf("%d of %s  %s", n, texts.Count(s.Total, "item"), barOf(float64(n), float64(s.Total)))
+		}
+		rate := float64(n-s.Resumed) / elapsed.Seconds()
+		if rate >= 1 {
 			cells = append(cells, fmt.Sprintf("%.0f/s", rate))
+		}
+		if s.Total > n && rate > 0 {
+			cells = append(cells, timeLeft(float64(s.Total-n)/rate))
 		}
 	case s.Calls > 0:
 		cells = append(cells, texts.Count(s.Calls, "call"))
@@ -309,10 +335,30 @@ func figuresOf(s stages.StageReport, elapsed time.Duration) string {
 		cells = append(cells, fmt.Sprintf("%.1f s", s.Busy/1000))
 	}
 	if t := s.Tool; t.Done > 0 && t.Total >= t.Done {
-		cells = append(cells, fmt.Sprintf("%.6g of %.6g", t.Done, t.Total))
+		cells = append(cells, fmt.Sprintf("%.6g of %.6g  %s", t.Done, t.Total, barOf(t.Done, t.Total)))
 	}
 	return strings.Join(cells, "  ")
 }
+
+// barWidth is the columns of a bar, without its ends.
+const barWidth = 10
+
+// barOf draws how much of something is done.
+func barOf(done, total float64) string {
+	n := int(barWidth * min(1, max(0, done/total)))
+	return "[" + strings.Repeat("#", n) + strings.Repeat(".", barWidth-n) + "]"
+}
+
+// timeLeft says how long something will still take, as far as its rate tells.
+func timeLeft(seconds float64) string {
+	if seconds > maxTimeLeft.Seconds() {
+		return "hours left"
+	}
+	return (time.Duration(seconds) * time.Second).String() + " left"
+}
+
+// maxTimeLeft is the longest time that a rate tells anything of.
+const maxTimeLeft = 10 * time.Hour
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Seconds())) }
 

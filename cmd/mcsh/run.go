@@ -30,6 +30,7 @@ type runOptions struct {
 	timeout time.Duration
 	table   bool
 	dry     bool
+	quiet   bool
 	check   bool // explain the pipeline instead
 	fed     bool // for a check: the run will have an input
 }
@@ -41,8 +42,8 @@ func (p *program) runCommand() *cobra.Command {
 		Short: "Run a pipeline",
 		Long: `Run a pipeline: a JSON array of stages, each one reading what the one before writes.
 
-The output goes to standard output as it comes. With -v, or on a terminal, a table of the stages follows on
-standard error; what preview stages see stands before it. The whole plan is checked before anything is called.
+The output goes to standard output as it comes. On a terminal standard error shows the progress meanwhile. With -v, or
+on a terminal, a table of the stages follows there; what preview stages see stands before it. The whole plan is checked before anything is called.
 
 --json prints one object: {"output", "windows", "note", "dry_run", "report"}, or {"errors", "report"} when it failed.`,
 		Example: `  mcsh run '[{"type": "tool", "server": "demo", "name": "list_orders"},
@@ -57,6 +58,7 @@ standard error; what preview stages see stands before it. The whole plan is chec
 	f.DurationVar(&o.timeout, "timeout", 0, "time for the whole run from its start, waiting for servers included, such as 90s, and for each command in it if that is more than 30s (default 5m)")
 	f.BoolVarP(&o.table, "verbose", "v", false, "print the table of stages also where standard error is not a terminal")
 	f.BoolVar(&o.table, "table", false, "the same as --verbose")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "show neither progress nor, without --verbose, the table of stages on a terminal")
 	f.BoolVar(&o.dry, "dry-run", false, "call only what reads, and show the calls that would change something")
 	return command(cmd, func(ctx context.Context, args []string) error {
 		if o.timeout <= 0 && f.Changed("timeout") {
@@ -84,7 +86,10 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
-	screen := p.show(parts.upstream.Statuses)
+	var screen *screen
+	if !o.quiet {
+		screen = p.show(parts.upstream.Statuses)
+	}
 	defer screen.stop()
 	deps := parts.deps()
 	deps.CheckOnly = o.check
@@ -100,13 +105,15 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 		options.Asker = p.asker(ctx, screen)
 	}
 	if screen != nil {
-		options.Begun, options.Progress = screen.follow, func(stages.Progress) {} // a progress function makes tools report progress
+		options.Begun = func(list func() []stages.StageReport) { screen.follow(time.Now(), list) }
+		options.Progress = func(stages.Progress) {} // it makes tools report progress
 	}
 	if p.json {
 		return p.runToJSON(ctx, pipeline, in, options)
 	}
-	err = p.runToStdout(ctx, pipeline, in, options, o.table)
-	if active, _ := parts.sandbox.state(); active != nil && (o.table || p.stderr.terminal) {
+	table := o.table || p.stderr.terminal && !o.quiet
+	err = p.runToStdout(ctx, pipeline, in, options, table)
+	if active, _ := parts.sandbox.state(); active != nil && table {
 		used := active.report()
 		fmt.Fprintf(p.stderr, "commands ran in %s\n", sandboxLine(used))
 		for _, note := range used.Notes {
@@ -188,7 +195,7 @@ func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in
 	for _, window := range report.Windows {
 		io.WriteString(p.stderr, gateway.WindowText(window))
 	}
-	if len(report.Stages) > 0 && (table || p.stderr.terminal) {
+	if len(report.Stages) > 0 && table {
 		io.WriteString(p.stderr, tableOf(report))
 	}
 	if err != nil {

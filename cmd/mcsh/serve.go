@@ -53,7 +53,7 @@ $MCP_HOST stand for --listen.`,
 }
 
 func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
-	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), checkAsking(s.limits.gateway), s.expose.resolve(p)); err != nil {
+	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), pages.resolve(&l), checkAsking(s.limits.gateway), s.expose.resolve(p)); err != nil {
 		return err
 	}
 	kept, err := p.openKept(k, s.shares.runs)
@@ -121,11 +121,11 @@ func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c
 	if err != nil {
 		return err
 	}
-	console, err := newConsole(pages, &l, s, source, x)
+	console, err := newConsole(pages, s, source, x)
 	if err != nil {
 		return err
 	}
-	defer p.serveControl(s, source, x.log)()
+	defer p.serveControl(s, source, console, x.log)()
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	go followRuns(following, console, source)
@@ -137,7 +137,10 @@ func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c
 	at := endpoint{
 		name: "mcsh", handler: x.monitor.routes(x.gateway.Handler()), pages: x.logins.SignIns, control: api, endUser: x.gateway.EndUser,
 		guarded: x.monitor.guard.Store, around: x.monitor.metrics.HTTP,
-		console: console, listeners: x.listeners, connections: newConnections(most.conns, most.addrConns, l.trusted), log: x.log,
+		listeners: x.listeners, connections: newConnections(most.conns, most.addrConns, l.trusted), log: x.log,
+	}
+	if pages.listens(&l) {
+		at.console = console
 	}
 	return serveDuring(ctx, greet, func(ctx context.Context) error { return l.serve(ctx, p, at, end) })
 }

@@ -42,14 +42,21 @@ function follow(missed) {
   stream.addEventListener("changed", (e) => refresh(JSON.parse(e.data)));
   stream.onerror = () => {
     banner("The gateway does not answer. Trying again …");
-    if (stream.readyState === EventSource.CLOSED) again = setTimeout(() => follow(true), 2000);
+    if (stream.readyState === EventSource.CLOSED) again = setTimeout(retry, 2000);
   };
+}
+
+// After a refusal the page may have to be left: the sign-in has ended, or the gateway has.
+async function retry() {
+  const answer = await fetch("events", { method: "HEAD" }).catch(() => null);
+  if (answer?.status === 401) restarted();
+  else follow(true);
 }
 
 // The gateway has restarted: a page without anything to lose is loaded again.
 function restarted() {
   stream.close();
-  if ($("[data-unsaved]")) banner("The gateway has restarted. Your text is still here; copy it before you reload.", true);
+  if ($("[data-unsaved]")) banner("The gateway has restarted, or your sign-in has ended. Your text is still here; copy it before you reload.", true);
   else location.reload();
 }
 
@@ -58,7 +65,7 @@ on("visibilitychange", () => {
   if (document.hidden) {
     clearTimeout(again);
     stream?.close();
-  } else follow(true);
+  } else if (topics().length) follow(true);
 });
 on("htmx:afterSettle", () => topics().join(" ") !== followed && follow(false));
 addEventListener("pagehide", () => stream?.close());
@@ -125,4 +132,5 @@ on("keydown", (e) => {
   if (key === "t") theme();
 });
 
-follow(false);
+if (topics().length) follow(false);
+$("[data-follow]")?.click(); // the way on after a sign-in

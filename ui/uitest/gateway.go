@@ -99,3 +99,13 @@ func (g *Gateway) End() {
 		_ = g.Command.Wait()                          // its status says nothing to a test
 	}
 }
+
+// Token makes a token of a caller in a file of tokens, with arguments of "mcsh token new" besides.
+func Token(t testing.TB, file, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(Binary(), append([]string{"token", "new", name, "--file", file}, args...)...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}

@@ -142,10 +142,7 @@ func Get[T any](p *Page, action chromedp.Action[T]) T {
 	defer cancel()
 	result, err := chromedp.Run(ctx, action)
 	if err != nil {
-		reading, stop := context.WithTimeout(p.ctx, patience)
-		defer stop()
-		text, _ := chromedp.Run(reading, chromedp.Evaluate[string]("document.body.innerText")) // for the message
-		p.t.Fatalf("%v (%v); wrong: %q; the page:\n%s", err, context.Cause(ctx), p.Wrong(), text)
+		p.t.Fatalf("%v (%v); wrong: %q; the page:\n%s", err, context.Cause(ctx), p.Wrong(), p.text())
 	}
 	return result
 }
@@ -172,10 +169,33 @@ func (p *Page) See(selector, text string) {
 	p.Until(fmt.Sprintf(`(document.querySelector(%s)?.innerText || "").includes(%s)`, quote(selector), quote(text)))
 }
 
-// Until waits until a JavaScript expression is true.
+// Until waits until a JavaScript expression is true, also in a page that another one replaces meanwhile.
 func (p *Page) Until(expression string) {
 	p.t.Helper()
-	Get(p, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	for {
+		done, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		if err == nil && done {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			p.t.Fatalf("it was not so in time: %s (%v); wrong: %q; the page:\n%s", expression, err, p.Wrong(), p.text())
+		case <-time.After(pause):
+		}
+	}
+}
+
+// pause is the time between two looks.
+const pause = 30 * time.Millisecond
+
+// text returns the text of the page, for messages.
+func (p *Page) text() string {
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
+	return text
 }
 
 // Value returns the value of a JavaScript expression, or of the promise that it is.
