@@ -27,9 +27,17 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 	if wrong := append(decode(req, &call), g.checkCall(call)...); len(wrong) > 0 {
 		return nil, wrong
 	}
+	return g.execute(ctx, req, call)
+}
+
+// execute checks and runs the pipeline of a call.
+func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call schemas.Call) (*mcp.CallToolResult, error) {
 	deps := g.deps
 	deps.Runs, deps.Caller, deps.CheckOnly = g.runsOf(req.Extra), callerOf(req.Extra), call.Mode == schemas.ModeCheck
 	deps.Owner, deps.WorkersOf = originOfCall(req.Extra).owner(), workersOf(req.Extra)
+	if g.o.Pipelines != nil {
+		deps.Tools = g.o.Pipelines.Offer(deps, g.viewer(ctx, req.Extra))
+	}
 	begun, asker := time.Now(), g.asker(ctx, req)
 	notify := newNotifier(ctx, req)
 	defer notify.stop(ctx)
@@ -97,6 +105,8 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		return preview.Preview(ctx, r, o)
 	})
 	defer out.close()
+	saved := savedIn(ctx)
+	out.alone = saved != nil
 	request := newRequest()
 	out.request = request
 	row := control.Run{Request: request, Started: begun, Stages: p.Len(), DryRun: call.Mode == schemas.ModeDryRun}
@@ -124,6 +134,8 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	if err == nil {
 		if result, err = out.result(report, func() fullOutput { return keptOutput(g.runsOf(req.Extra), report.Run) }); err != nil {
 			g.logInternal(asError(err))
+		} else {
+			err = saved.structure(ctx, out, result)
 		}
 	}
 	if err != nil {
@@ -134,6 +146,9 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		Request: request,
 		Run:     report.Run, Stages: report.Stages, Characters: out.characters, Replaced: out.replaced,
 	}}
+	if out.notes != nil {
+		result.Meta["mcsh/note"] = strings.Join(out.notes, "\n")
+	}
 	return result, nil
 }
 

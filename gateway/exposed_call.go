@@ -50,6 +50,9 @@ func (r typedResult) MarshalJSON() ([]byte, error) {
 // callExposed calls a tool of a server. An error that an agent can act on becomes a result with isError.
 func (g *Gateway) callExposed(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
 	name := req.Params.Name
+	if _, served := g.exposed.find(upstream.ViewOf(ctx), name); !served && g.isSavedTool(ctx, req.Extra, name) {
+		return g.callSaved(ctx, req)
+	}
 	result, err := g.tryExposed(ctx, req)
 	if err == nil {
 		return result, nil

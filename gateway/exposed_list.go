@@ -22,8 +22,8 @@ func (g *Gateway) toolsChanged() {
 
 // listTools lists the tools of the gateway, and those of servers that clients call by names of their own.
 func (g *Gateway) listTools(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	list := g.exposed.shown(upstream.ViewOf(ctx))
-	if len(list) == 0 {
+	list, saved := g.exposed.shown(upstream.ViewOf(ctx)), g.savedForms(ctx, req.GetExtra())
+	if len(list)+len(saved) == 0 {
 		return next(ctx, "tools/list", req)
 	}
 	cursor := ""
@@ -38,6 +38,7 @@ func (g *Gateway) listTools(ctx context.Context, req mcp.Request, next mcp.Metho
 		}
 		own = append(own, one)
 	}
+	own = append(own, saved...)
 	return pageOf(req, "tools", cursor, own, len(list), func(i int) json.RawMessage { return exposedForm(ctx, list[i]) })
 }
 

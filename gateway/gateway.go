@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway/history"
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/schemas"
@@ -37,6 +38,11 @@ type Options struct {
 	CallerRuns  int // of one caller; 8 if 0
 	AddressRuns int // of one address without authentication; three quarters of Runs if 0; no bound for this machine
 	MaxOutput   int // the largest max_output of a call, in characters; [schemas.MaxOutput] if 0
+
+	// Pipelines are the saved pipelines, which need Upstream; nil: there are none. PipelineTools selects those that clients also
+	// call by names of their own: see [CheckPipelineTools].
+	Pipelines     *pipelines.Set
+	PipelineTools string
 
 	// Names makes the names of the tools of Upstream that clients call beside ours.
 	Names NameRule
@@ -157,6 +163,9 @@ func (g *Gateway) relayServers() {
 	g.exposed = newExposed(g.o.Upstream, g.o.Names, g.o.Log)
 	g.exposes = true
 	g.handle = g.guarded(g.callAny)
+	if g.o.Pipelines != nil {
+		g.o.Upstream.FollowTools(g.o.Pipelines.Calls)
+	}
 	g.o.Upstream.OnTools(g.toolsChanged)
 	g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
 		return g.readResource(ctx, req, nil)

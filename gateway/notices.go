@@ -141,6 +141,11 @@ func (n *notices) digest(ctx context.Context, l *listener, notification string) 
 			}
 		}
 	}
+	if notification == rpc.ToolsChanged {
+		for _, form := range n.g.savedForms(ctx, l.extra) {
+			hash.Write(form)
+		}
+	}
 	for _, kind := range listKinds[notification] {
 		for _, offer := range n.g.o.Upstream.Offers(ctx, kind) {
 			hash.Write([]byte(offer.Server))

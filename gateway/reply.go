@@ -23,6 +23,9 @@ type reply struct {
 	look    look
 	request string // the name of the run in logs
 
+	alone bool     // the output stands alone: the note and the windows become notes
+	notes []string // not in the content
+
 	kept       bytes.Buffer  // the output, while it may fit
 	partial    []byte        // the bytes of an incomplete character
 	characters int64         // of the whole output
@@ -137,6 +140,10 @@ func (r *reply) result(report stages.Report, kept func() fullOutput) (*mcp.CallT
 	}
 	out := contents{left: r.budget}
 	r.note(&out, report, size)
+	if r.alone {
+		r.putAside(&out, report)
+		report.Windows = nil
+	}
 	dry := report.DryRun != nil && report.DryRun.Place != ""
 	if dry {
 		size = int64(utf8.RuneCountInString(DryRunText(report)))

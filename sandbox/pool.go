@@ -135,7 +135,7 @@ func (p *Pool) Report() Report {
 // parse reads the arguments of a command as far as its grammar knows them. It reads no script.
 func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 	files := p.report.Workspace
-	inv, err := programs.Parse(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files, Dir: c.Dir, Searches: c.Searches, Added: p.report.Added})
+	inv, err := programs.Parse(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files, Dir: c.Dir, Searches: c.Searches, Added: p.report.Added, Values: c.Values})
 	if err != nil {
 		if row, known := p.report.Added.Find(c.Name); !known || row.FilesOnly && !files {
 			return inv, err

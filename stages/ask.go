@@ -61,9 +61,12 @@ func (a *Asker) InCall(clock *pausing.Clock) (own *Asker, over func()) {
 		return a.Ask(ctx, q)
 	}
 	own.Still = func() func() {
-		goOn := clock.Pause()
+		goOn, rest := clock.Pause(), func() {}
+		if a.Still != nil { // of a call around this one
+			rest = a.Still()
+		}
 		late := time.AfterFunc(own.Patience, goOn)
-		return func() { late.Stop(); goOn() }
+		return func() { late.Stop(); goOn(); rest() }
 	}
 	return own, func() { end(errCallOver) }
 }

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -128,7 +129,7 @@ func (c *caller) send(ctx context.Context, args json.RawMessage, key string, t *
 	s := &sending{caller: c, stage: ctx, ctx: ctx, args: args, key: key, task: t, again: t != nil, outcome: outcome{err: errNoReturn}}
 	if !c.info.ReadOnly {
 		var release func()
-		s.hold, release = holdEffects(ctx, c.r.outer, c.r.clock, itemOf(ctx).held(), true)
+		s.hold, release = holdEffects(ctx, c.r.outer, c.r.clock, itemOf(ctx).held(), !c.info.Runs)
 		defer release()
 		s.ctx = s.hold.ctx
 	}
@@ -143,7 +144,7 @@ func (c *caller) send(ctx context.Context, args json.RawMessage, key string, t *
 		Server: c.info.Server, Name: c.info.Name, Args: args, Timeout: c.m.step.clock.given, Limited: c.limited,
 		Reading: s.hold == nil, Trace: c.r.trace, Progress: c.r.follow(c.m, c.each),
 		Sent: s.send, Unsent: s.unsend, Waits: c.m.waits, Task: s.keeping(),
-		Asker: asker, Item: itemOf(ctx).name(),
+		Asker: asker, Item: cmp.Or(itemOf(ctx).name(), c.r.within.item()), Run: c.r, Nests: c.m.nests,
 	})
 	return o
 }
@@ -166,7 +167,11 @@ type sending struct {
 
 // send permits the call to leave, and notes that it has left.
 func (s *sending) send() bool {
-	if s.hold == nil && s.stage.Err() != nil || !s.hold.send() {
+	if s.hold == nil && s.stage.Err() != nil || s.hold != nil && !s.r.within.send() {
+		return false
+	}
+	if !s.hold.send() {
+		s.r.within.unsend()
 		return false
 	}
 	s.left = true
@@ -178,7 +183,10 @@ func (s *sending) send() bool {
 func (s *sending) unsend() {
 	s.left = false
 	s.m.count(func(r *StageReport) { r.Calls-- })
-	s.hold.unsend()
+	if s.hold != nil {
+		s.hold.unsend()
+		s.r.within.unsend()
+	}
 }
 
 // end counts what the call came to, marks its failure, and keeps that it has changed something, or may have. A success is a
@@ -303,14 +311,14 @@ func (a as) apply(r *Result, picked bool) error {
 	case picked && r.Kind == ToolText && r.Spans == nil && wholeJSON(bytes.TrimSpace(r.Data)):
 		r.Kind = Values
 	}
-	if a != asJSON || r.Kind == Values || r.None {
+	if a != asJSON || r.Kind == Values && !r.Several || r.None {
 		return nil
 	}
 	if !json.Valid(r.Data) {
 		return Errorf(ToolError, `leave "as" out, and make JSON of the text with a command: jq -s . for JSON lines, jq -R -s . for other text`,
 			`the result is not JSON, which "as": "json" demands: %s`, texts.Quote(texts.Cut(string(r.Data[:min(len(r.Data), 400)]), 200)))
 	}
-	r.Kind, r.Spans = Values, nil
+	r.Kind, r.Spans, r.Several = Values, nil, false
 	return nil
 }
 

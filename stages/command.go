@@ -30,7 +30,7 @@ func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		return nil, Errorf(DisallowedCommand, "start the gateway with a sandbox", "there is no sandbox to run commands in")
 	}
 	timeout, terr := within(c.Timeout, s.Limits.Command, "command")
-	command := Command{Name: c.Command, Args: c.Args, Timeout: timeout, Dir: s.Dir, Searches: s.Dir != "" && !s.Fed}
+	command := Command{Name: c.Command, Args: c.Args, Values: s.Values[s.place], Timeout: timeout, Dir: s.Dir, Searches: s.Dir != "" && !s.Fed}
 	inputs, ierr := c.Inputs.compile(ctx, s)
 	for _, n := range inputs {
 		command.Inputs = append(command.Inputs, n.Branch)
@@ -103,6 +103,9 @@ type Traits struct {
 type Command struct {
 	Name string
 	Args []string
+
+	// Values are the indexes of arguments that are values: see [Deps].
+	Values []int
 
 	// Timeout bounds the time in which the command has something to do: it counts only while there is unread input
 	// or the input has ended, and the reader of the output is ready.

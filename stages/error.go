@@ -296,3 +296,6 @@ func labelOf(kind *Kind, stage Stage) Label {
 	l.Kind = kind.Name
 	return l
 }
+
+// BranchPlace is the place of a branch or an input within its stage.
+func BranchPlace(name string) Place { return Place(shown(name)) }

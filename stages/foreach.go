@@ -123,6 +123,9 @@ const commandsAtOnce = 4
 func chainsOf(steps []*Step) int {
 	n := 0
 	for i, s := range steps {
+		if s.tool != nil {
+			n += s.tool.info.Chains
+		}
 		if s.Command != nil && (i == 0 || steps[i-1].Command == nil) {
 			n++
 		}

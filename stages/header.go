@@ -86,7 +86,7 @@ func headersOf(ctx context.Context) headers {
 
 // about describes a result.
 func (r Result) about() about {
-	a := about{Kind: r.Kind, Single: true, Blocks: r.Spans}
+	a := about{Kind: r.Kind, Single: !r.Several, Blocks: r.Spans}
 	if len(r.Data) == 0 && r.None {
 		a.Kind = Values
 	}
@@ -95,7 +95,7 @@ func (r Result) about() about {
 
 // result returns the result that a describes, without its blocks that are not text.
 func (a about) result(data []byte) Result {
-	return Result{Data: data, Kind: a.Kind, Spans: a.Blocks, None: a.Kind == Values && len(data) == 0}
+	return Result{Data: data, Kind: a.Kind, Spans: a.Blocks, None: a.Kind == Values && len(data) == 0, Several: !a.Single}
 }
 
 // values returns data as JSON values. Data that is JSON keeps its bytes.

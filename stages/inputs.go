@@ -69,8 +69,7 @@ type inputs struct {
 
 // bindInputs makes the inputs of a command, which it tells where they will be found, and the meters of their stages.
 func (r *Run) bindInputs(ctx context.Context, session Session, s *Step, c *Command) (*inputs, []*Meter, error) {
-	r.sets++
-	c.Set = r.sets
+	c.Set = int(r.sets.Add(1))
 	in := &inputs{effect: s.Effect, done: make(chan struct{})}
 	var meters []*Meter
 	for _, n := range s.Nested {

@@ -44,6 +44,9 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 	if cerr != nil {
 		return nil, limitOnce(flatten(cerr))
 	}
+	if most := commandsAtOnce * d.Limits.Stages; chainsOf(steps) > most { // only saved pipelines can make it so many
+		return nil, []*Error{OverLimit("stages", "split the work into several pipelines", "the pipeline, with those that it calls, runs more than %d commands at a time", most)}
+	}
 	p := &Pipeline{steps: steps, list: list, deps: d, commands: c.commands, resumed: c.resumed}
 	if p.resumed != nil {
 		p.steps, p.list = p.resumed.steps, p.resumed.Stages

@@ -9,7 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
@@ -153,10 +153,11 @@ func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Wri
 			begun(func() []StageReport { return reports(meters) })
 		}
 		given := new(header)
+		r.out = new(header)
 		if in != nil {
 			given.describe(about{Kind: CommandText})
 		}
-		err = fed(withHeaders(ctx, headers{in: given, out: new(header)}), chain(r, links), in, out)
+		err = fed(withHeaders(ctx, headers{in: given, out: r.out}), chain(r, links), in, out)
 	}
 	if cerr := r.close(); err == nil && cerr != nil {
 		err = fmt.Errorf("closing the sandbox session: %w", cerr)
@@ -331,24 +332,34 @@ type Run struct {
 
 	memory  *memory.Lease // of the process, for what is held
 	spools  *memory.Lease // for what spools have in memory, which leaves room for what cannot wait on the disk
-	calls   atomic.Int64
-	held    atomic.Int64
-	shared  atomic.Int64 // of held: results kept for equal calls
-	spooled atomic.Int64
-	saved   atomic.Int64 // written to the workspace
-	items   atomic.Int64
+	within  *inCall       // the call whose work this run is; nil: it is a run of its own
+	calls   tally
+	held    tally
+	shared  tally // of held: results kept for equal calls
+	spooled tally
+	saved   tally // written to the workspace
+	items   tally
+	sets    tally // commands with inputs
 
 	// While the steps are bound:
-	watch   watch     // observes their links; nil: nothing does
-	session Session   // opened when one of them is a command
-	inputs  []*inputs // of all commands so far
-	sets    int       // how many commands have inputs
+	watch  watch     // observes their links; nil: nothing does
+	inputs []*inputs // of all commands so far
 
-	shown Result // of the last stage, which sets it; its memory is taken until the run ends
+	opening sync.Mutex
+	session Session // opened for the first command, also of a run within this one; guarded by opening
+
+	out   *header // of the output
+	shown Result  // of the last stage, which sets it; its memory is taken until the run ends
 }
 
-// commands returns the run's sandbox session, and opens it at first.
+// commands returns the run's sandbox session, and opens it at first. A run within another one has that of the other: if it waited
+// for a worker of its own, runs that have one could wait for each other without end.
 func (r *Run) commands(ctx context.Context) (Session, error) {
+	if r.within != nil {
+		return r.within.run.commands(ctx)
+	}
+	r.opening.Lock()
+	defer r.opening.Unlock()
 	if r.session == nil {
 		s, err := r.plan.Open(ctx)
 		if err != nil {

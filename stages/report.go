@@ -101,17 +101,19 @@ type Meter struct {
 	broke  atomic.Bool // whether a call of the filter ended with an error
 
 	mu           sync.Mutex
-	counts       StageReport    // so far, without what report derives; guarded by mu, as is everything below
-	lists, ended int64          // lists of pages: begun, and fetched to the end
-	elapsed      time.Duration  // of all calls of the filter
-	busy         time.Duration  // of its command, or in which calls were in flight, before since
-	calling      int            // calls of a tool in flight
-	since        time.Time      // when calling was last 0
-	waiting      int            // calls that wait, see [Call].Waits
-	why          string         // the last one of them waits
-	sample       []byte         // the beginning of the input
-	failures     failureGroups  // of items
-	uses         map[string]use // of the fields that can do nothing without anybody seeing it, by name
+	counts       StageReport             // so far, without what report derives; guarded by mu, as is everything below
+	lists, ended int64                   // lists of pages: begun, and fetched to the end
+	elapsed      time.Duration           // of all calls of the filter
+	busy         time.Duration           // of its command, or in which calls were in flight, before since
+	calling      int                     // calls of a tool in flight
+	since        time.Time               // when calling was last 0
+	waiting      int                     // calls that wait, see [Call].Waits
+	why          string                  // the last one of them waits
+	sample       []byte                  // the beginning of the input
+	failures     failureGroups           // of items
+	ran          []StageReport           // of the pipelines that calls have run, see [Meter.nests]
+	running      []*func() []StageReport // of those that calls run now
+	uses         map[string]use          // of the fields that can do nothing without anybody seeing it, by name
 }
 
 func newMeter(step *Step) *Meter { return &Meter{step: step} }
@@ -163,6 +165,7 @@ func (m *Meter) report() StageReport {
 		return r
 	}
 	if len(m.nested) == 0 {
+		r.Stages = m.inner()
 		return r
 	}
 	i := 0

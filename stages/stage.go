@@ -52,6 +52,10 @@ type Deps struct {
 	// run in the workspace itself and search what flows into them.
 	Dir string
 
+	// Values are arguments of commands that are values, by the place of the stage: the indexes of operands and values of options,
+	// whatever they look like. They are never options, and never the program of jq, awk or sed.
+	Values map[Place][]int
+
 	// CheckOnly says that the pipeline will not run: mistakes that running it would show at once are looked for as well.
 	CheckOnly bool
 }
@@ -171,7 +175,7 @@ func (s Scope) List(ctx context.Context, list List, kind ListKind, branch string
 		inner.direct, inner.distinct, inner.joins = false, nil, false
 	}
 	if branch != "" {
-		inner.place = Place(shown(branch)).In(s.place)
+		inner.place = BranchPlace(branch).In(s.place)
 	}
 	if inner.depth > s.Limits.Nesting {
 		return nil, OverLimit("nesting", "flatten the pipeline, or run the inner part as a pipeline of its own",

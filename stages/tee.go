@@ -116,7 +116,7 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in i
 	in = io.TeeReader(in, data)
 	f := SavedFile{Path: t.Path, Append: t.Append, Max: m.step.most, Charge: r.charge}
 	it := itemOf(ctx)
-	if !it.held().send() {
+	if !r.within.send() || !it.held().send() {
 		return context.Cause(ctx)
 	}
 	it.left(false)

@@ -54,6 +54,9 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err := errors.Join(terr, err); err != nil {
 		return nil, err
 	}
+	if info.Runs && t.Paginate.on() {
+		return nil, fielded("paginate", Errorf(InvalidPipeline, "leave it out; stages of the saved pipeline can fetch all pages", "a saved pipeline has no pages"))
+	}
 	pg, err := t.Paginate.compile(info, s)
 	if err != nil {
 		return nil, err
@@ -222,6 +225,11 @@ type Call struct {
 	// Trace is what the run's caller said of the trace that it belongs to, passed on to the server.
 	Trace Trace
 
+	// Run is the run that makes the call, for a tool that runs a pipeline as a part of it ([Pipeline.RunWithin]), and Nests takes
+	// the reports on the stages of that pipeline until over is called. Nil: the call belongs to no run.
+	Run   *Run
+	Nests func(stages func() []StageReport) (over func())
+
 	// Progress is called with the progress that the tool reports, and must not block. Nil: the tool is not asked.
 	Progress func(ToolProgress)
 
@@ -274,6 +282,12 @@ type Tool struct {
 	Annotated  bool // whether the server says anything of the tool's effects
 	ReadOnly   bool // annotated readOnlyHint, or declared so by the operator
 	Idempotent bool // annotated idempotentHint
+	Additive   bool // annotated destructiveHint: false
+
+	// Runs says that a call runs a pipeline as a part of the run: it ends with the time of the run, and counts as sent with its
+	// first effect. Chains is how many commands that pipeline may run at the same time.
+	Runs   bool
+	Chains int
 
 	// Timeout bounds one call where a stage names none, instead of the limit of the run; 0: the limit.
 	Timeout time.Duration
@@ -316,6 +330,8 @@ type Result struct {
 	Kind  DataKind // Values: structured content, or blocks that all are JSON; else ToolText
 	Spans []Span   // the content blocks in Data, if there are several
 	None  bool     // there is no content, not even an empty text
+
+	Several bool // of Values: Data may be several JSON values, one after another
 
 	// Blocks holds the result's content blocks as MCP writes them when not all of them are text, else nil. They are
 	// used when the tool is the last stage, so that images reach the agent as images.

@@ -108,10 +108,19 @@ func (p *Pool) OnTools(f func()) {
 }
 
 // exposes reports whether the pool follows the list of the server's tools for clients.
-func (sc *serverConn) exposes() bool { return len(sc.exposed) > 0 && sc.pool.onTools.Load() != nil }
+func (sc *serverConn) exposes() bool {
+	follows := sc.pool.follows.Load()
+	return (len(sc.exposed) > 0 || follows != nil && (*follows)(sc.server.Name)) && sc.pool.onTools.Load() != nil
+}
+
+// FollowTools makes the pool follow the lists of more servers than those with exposed tools, from [Pool.OnTools] on.
+func (p *Pool) FollowTools(server func(name string) bool) { p.follows.Store(&server) }
 
 // toolsChanged reports that the list of the server's tools is another one.
 func (sc *serverConn) toolsChanged(old, now *toolList) {
+	if old != nil && slices.Equal(old.tools, now.tools) {
+		return
+	}
 	sc.pool.generation.Add(1)
 	same := func(a, b *tool) bool { return a == b || bytes.Equal(a.raw, b.raw) && a.duplicated == b.duplicated }
 	if f := sc.pool.onTools.Load(); f != nil && !slices.EqualFunc(sc.exposedOf(old), sc.exposedOf(now), same) {

@@ -53,6 +53,8 @@ func text(raw json.RawMessage) (s string) {
 type hints struct {
 	readOnly, idempotent, annotated bool
 
+	additive bool // destructiveHint is false
+
 	doubt string // why they do not count, or empty
 }
 
@@ -75,6 +77,7 @@ func readHints(raw json.RawMessage) (h hints, title string) {
 			*field, h.annotated = value == "true", true
 		}
 	}
+	h.additive = string(members["destructiveHint"]) == "false"
 	if destructive := members["destructiveHint"]; h.readOnly && !isNull(destructive) && string(destructive) != "false" {
 		return doubt("its annotations readOnlyHint and destructiveHint contradict each other"), title
 	}

@@ -116,6 +116,7 @@ type Pool struct {
 
 	onOffers atomic.Pointer[func()]
 	onTools  atomic.Pointer[func()]
+	follows  atomic.Pointer[func(server string) bool]
 
 	generation atomic.Uint64 // of the lists of tools
 	queue      startQueue

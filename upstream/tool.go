@@ -161,7 +161,7 @@ func (t *tool) details(ctx context.Context) *CatalogTool {
 		ReadOnly: t.readOnly, Doubt: t.hints.doubt, Long: said.Long, Brief: said.Brief,
 		Tool: stages.Tool{
 			Server: t.from.server, Name: t.Name, Annotated: t.hints.annotated || t.readOnly, ReadOnly: t.readOnly,
-			Idempotent: t.hints.idempotent, Signature: said.Signature, Input: said.Input,
+			Idempotent: t.hints.idempotent, Additive: t.hints.additive, Signature: said.Signature, Input: said.Input,
 		},
 	}
 	if err != nil {

@@ -24,11 +24,14 @@ type exposeFlags struct {
 	tools []string // patterns SERVER/TOOL
 	names string   // the rule
 	rule  gateway.NameRule
+
+	pipelines string // --pipeline-tools
 }
 
 func (e *exposeFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&e.tools, "expose", nil, "tools of servers that clients also call by names of their own, such as 'github/*' (repeatable; $"+exposeVariable+", separated by commas)")
+	e.addPipelineTools(cmd)
 	f.StringVar(&e.names, "expose-names", "", "how these names are made (default \""+gateway.DefaultNames+"\"; $"+namesVariable+")")
 }
 
@@ -46,7 +49,7 @@ func (e *exposeFlags) resolve(p *program) (err error) {
 	if e.rule, err = gateway.ParseNameRule(cmp.Or(e.names, p.env[namesVariable], gateway.DefaultNames)); err != nil {
 		return usageError("write it like "+gateway.DefaultNames+" or {tool}", "--expose-names: %v", err)
 	}
-	return nil
+	return e.resolvePipelineTools(p)
 }
 
 // localWait is how long the start of a gateway waits for built-in servers, so that the first list has their tools.
@@ -54,7 +57,7 @@ const localWait = 2 * time.Second
 
 // gateway returns a gateway with these names. The error is that of tools that are known to have the same name.
 func (e *exposeFlags) gateway(ctx context.Context, o gateway.Options) (*gateway.Gateway, error) {
-	o.Names = e.rule
+	o.Names, o.PipelineTools = e.rule, e.pipelines
 	g := gateway.New(o)
 	soon, cancel := context.WithTimeout(ctx, localWait)
 	defer cancel()

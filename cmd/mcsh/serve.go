@@ -129,6 +129,7 @@ func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	go followRuns(following, console, source)
+	defer followPipelines(ctx, x.parts, x.gateway, x.log)()
 	end.stop = x.gateway.Close
 	if x.listeners == nil {
 		return p.serveOnStdio(ctx, x.gateway, greet, end)
@@ -161,7 +162,7 @@ func (p *program) openServing(ctx context.Context, s settings, log *zap.Logger) 
 // gatewayOptions returns the gateway options of the parts.
 func (x *dependencies) gatewayOptions(proxies gateway.Proxies) gateway.Options {
 	o := x.limits.gateway
-	o.Upstream, o.Sandbox, o.Version = x.upstream, x.sandbox, version()
+	o.Upstream, o.Sandbox, o.Version, o.Pipelines = x.upstream, x.sandbox, version(), x.saved
 	o.Limits, o.Memory = x.limits.Limits, x.shares.results
 	o.HTTP.Proxies, o.HTTP.Bodies, o.HTTP.SessionBytes = proxies, x.shares.bodies, x.shares.sessions
 	o.AskTimeout = cmp.Or(o.AskTimeout, -1) // 0 asks nobody

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/servers"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -34,6 +35,7 @@ type settings struct {
 	pin       bool // hold back tools that are new or have changed
 	look      bool // compare tools with those of state, and change nothing there
 	expose    exposeFlags
+	pipelines pipelineFlags
 	workspace string // where stages save files; empty: nowhere
 	toolhive  toolhiveFlags
 	login     loginFlags
@@ -101,6 +103,7 @@ func (s *settings) addConfigured(cmd *cobra.Command) {
 // addSources adds the flags of the sources.
 func (s *settings) addSources(cmd *cobra.Command) {
 	s.addConfigured(cmd)
+	s.pipelines.add(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&s.noBuiltin, "no-builtin", false, "without a configuration: no built-in servers either ($"+builtinVariable+"=off)")
 	f.StringVar(&s.root, "root", "", "without a configuration: the directory of the filesystem server (default: the current one)")
@@ -259,6 +262,7 @@ type dependencies struct {
 	sandbox  *lazySandbox
 	pipes    *pipes
 	files    *files
+	saved    *pipelines.Set // nil: there are none
 	limits   limits
 	shares   shares
 }
@@ -283,7 +287,9 @@ func (p *program) open(ctx, reading context.Context, s settings) (*dependencies,
 	if err != nil {
 		return nil, errors.Join(err, commands.Close(), lines.close(), saved.close())
 	}
-	return &dependencies{upstream: tools, files: saved, limits: s.limits, shares: s.shares, sandbox: commands, pipes: lines}, nil
+	x := &dependencies{upstream: tools, files: saved, limits: s.limits, shares: s.shares, sandbox: commands, pipes: lines}
+	x.saved = p.openPipelines(s.pipelines, x.base(), tools.Generation)
+	return x, nil
 }
 
 // newSandbox returns a sandbox that starts with its first command, and not after ctx has ended.
@@ -327,8 +333,17 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	return pool, nil
 }
 
-// deps returns the dependencies of the engine.
+// deps returns the dependencies of the engine, for plans of the operator.
 func (x *dependencies) deps() stages.Deps {
+	d := x.base()
+	if x.saved != nil {
+		d.Tools = x.saved.Offer(d, pipelines.Operator())
+	}
+	return d
+}
+
+// base returns the dependencies of the engine without saved pipelines.
+func (x *dependencies) base() stages.Deps {
 	d := stages.Deps{Tools: x.upstream, Commands: x.sandbox, Shapes: schemas.NewShapes(stages.Kinds()), Limits: x.limits.Limits, Memory: x.shares.results}
 	if x.files != nil {
 		d.Files = x.files

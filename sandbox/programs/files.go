@@ -15,6 +15,7 @@ type Given struct {
 	Inputs []string // names of its inputs; one that is not read is a mistake too
 	Files  bool     // files of a workspace
 	Added  Added    // the programs besides those of the table
+	Values []int    // indexes of arguments that are values: see [stages.Command]
 
 	// Dir is the directory of the workspace in which the command runs, clean and relative to it; names of files begin
 	// there. Empty: it runs in the workspace's own.

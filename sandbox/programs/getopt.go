@@ -20,6 +20,7 @@ type word struct {
 	second string // of an option that takes two
 	has    bool   // whether there is a value
 	at     int    // the index of the argument where it began
+	from   int    // that of its value, if it is an argument of its own
 	source string // the input that it names, as @NAME; empty: none
 	file   bool   // of an operand: it is the name of a file to read
 }
@@ -66,15 +67,16 @@ func (p *parsed) drop(f func(w word) bool) {
 }
 
 // read splits args into words, as getopt_long does. Options that the program's row does not have are refused.
-func (p *Program) read(args []string) (*parsed, *stages.Error) {
-	r := &reader{parsed: parsed{Program: p}, args: args}
+// Arguments that are values are operands.
+func (p *Program) read(args []string, values ...int) (*parsed, *stages.Error) {
+	r := &reader{parsed: parsed{Program: p}, args: args, values: values}
 	for r.next < len(args) {
 		arg := args[r.next]
 		at := r.next
 		r.next++
 		var err *stages.Error
 		switch {
-		case r.operandsOnly || arg == "-" || !strings.HasPrefix(arg, "-"):
+		case r.operandsOnly || arg == "-" || slices.Contains(values, at) || !strings.HasPrefix(arg, "-"):
 			err = r.operand(at, arg)
 		case arg == "--":
 			r.operandsOnly = true
@@ -94,12 +96,13 @@ func (p *Program) read(args []string) (*parsed, *stages.Error) {
 type reader struct {
 	parsed
 	args         []string
+	values       []int
 	next         int // the index of the first argument not read
 	operandsOnly bool
 }
 
 func (r *reader) operand(at int, arg string) *stages.Error {
-	if r.plus && at == 0 && !r.operandsOnly && isPlusNumber(arg) {
+	if r.plus && at == 0 && !r.operandsOnly && isPlusNumber(arg) && !slices.Contains(r.values, at) {
 		return r.add(word{opt: r.long(r.number), value: arg, has: true, at: at})
 	}
 	if r.inOrder {
@@ -195,7 +198,7 @@ func (r *reader) complete(w word) *stages.Error {
 			return refuse(w.at, "give the value as the next argument", "%s: %s needs %s", r.Name, w.opt,
 				map[takes]string{one: "a value", two: "two values"}[w.opt.takes])
 		}
-		w.value, w.has = r.args[r.next], true
+		w.value, w.has, w.from = r.args[r.next], true, r.next
 		r.next++
 		if w.opt.takes == two {
 			w.second = r.args[r.next]

@@ -193,7 +193,7 @@ func tooMany(name string, n int) *stages.Error {
 
 // parse reads args and writes them anew.
 func (p *Program) parse(args []string, there Given) (Invocation, *stages.Error) {
-	w, err := p.read(args)
+	w, err := p.read(args, there.Values...)
 	if err != nil {
 		return Invocation{}, err
 	}
@@ -210,6 +210,9 @@ func (p *Program) parse(args []string, there Given) (Invocation, *stages.Error) 
 		if err := p.arrange(w, &inv); err != nil {
 			return Invocation{}, err
 		}
+	}
+	if err := w.judgeValues(args, there, inv); err != nil {
+		return Invocation{}, err
 	}
 	if inv.Inputs, err = w.inputs(there.Inputs); err != nil {
 		return Invocation{}, err

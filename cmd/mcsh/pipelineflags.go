@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/pipelines"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// Variables that replace the flags of saved pipelines. The first one names directories, separated as in PATH.
+const (
+	pipelinesVariable     = "MCSH_PIPELINES"
+	pipelineToolsVariable = "MCSH_PIPELINE_TOOLS"
+)
+
+// pipelineFlags name the directories of saved pipelines.
+type pipelineFlags struct{ dirs []string }
+
+func (f *pipelineFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.dirs, "pipelines", nil, "directory of saved pipelines (repeatable, the first wins; default: $"+pipelinesVariable+", else that of the user)")
+	_ = cmd.MarkFlagDirname("pipelines") // the flag exists
+}
+
+// pipelineDirs returns the directories of saved pipelines: the named ones, or else the user's.
+func (p *program) pipelineDirs(f pipelineFlags) []string {
+	if len(f.dirs) > 0 {
+		return f.dirs
+	}
+	if named := slices.DeleteFunc(filepath.SplitList(p.env[pipelinesVariable]), func(path string) bool { return path == "" }); len(named) > 0 {
+		return named
+	}
+	if path := p.userFile(); path != "" {
+		return []string{filepath.Join(filepath.Dir(path), "pipelines")}
+	}
+	return nil
+}
+
+// openPipelines returns the saved pipelines; nil: there is no directory for them.
+func (p *program) openPipelines(f pipelineFlags, deps stages.Deps, tools func() uint64) *pipelines.Set {
+	dirs := p.pipelineDirs(f)
+	if len(dirs) == 0 {
+		return nil
+	}
+	return pipelines.NewSet(pipelines.NewStore(dirs...), deps, tools)
+}
+
+// addPipelineTools adds the flag of the saved pipelines that clients call by names of their own.
+func (e *exposeFlags) addPipelineTools(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&e.pipelines, "pipeline-tools", "",
+		"saved pipelines that clients also call by names of their own: none, all, or a glob of names; at most 50 (default none; $"+pipelineToolsVariable+")")
+	completeFlag(cmd, "pipeline-tools", gateway.PipelineToolsNone, gateway.PipelineToolsAll)
+}
+
+func (e *exposeFlags) resolvePipelineTools(p *program) error {
+	e.pipelines = cmp.Or(e.pipelines, p.env[pipelineToolsVariable], gateway.PipelineToolsNone)
+	if err := gateway.CheckPipelineTools(e.pipelines); err != nil {
+		return usageError("write none, all, or names with * such as 'report_*'", "--pipeline-tools: %v", err)
+	}
+	return nil
+}
+
+// followPipelines follows the saved pipelines while a gateway serves.
+func followPipelines(ctx context.Context, x *dependencies, g *gateway.Gateway, log *zap.Logger) (end func()) {
+	if x.saved == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		x.saved.Follow(ctx, func(c pipelines.Change) {
+			logPipelines(log, c)
+			g.PipelinesChanged()
+		})
+	}()
+	return func() { cancel(); <-done }
+}
+
+// logPipelines logs a change of the saved pipelines.
+func logPipelines(log *zap.Logger, c pipelines.Change) {
+	if c.Err != nil {
+		log.Warn("some saved pipelines cannot be read", zap.Error(c.Err))
+	}
+	for name, err := range c.Broken {
+		log.Warn("a saved pipeline cannot be called", zap.String("pipeline", name), zap.Error(err))
+	}
+	for _, name := range c.Shadowed {
+		log.Warn("a saved pipeline is hidden by another one of its name in an earlier directory", zap.String("file", name))
+	}
+	if len(c.Added)+len(c.Removed)+len(c.Changed)+len(c.Fits) > 0 {
+		log.Info("the saved pipelines have changed", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed),
+			zap.Strings("changed", c.Changed), zap.Strings("fit again", c.Fits))
+	}
+}

@@ -1,0 +1,269 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/pipelines"
+	"github.com/mcsh-dev/mcsh/schemas"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// Values of [Options.PipelineTools] beside a glob of names.
+const (
+	PipelineToolsNone = "none"
+	PipelineToolsAll  = "all"
+)
+
+const (
+	mostSavedTools = 50              // saved pipelines that one client calls by names of their own
+	savedWait      = 2 * time.Second // for checks of saved pipelines, when a client lists its tools
+)
+
+// CheckPipelineTools refuses a text that selects no saved pipelines.
+func CheckPipelineTools(text string) error {
+	if _, err := path.Match(text, ""); err != nil || text == "" {
+		return fmt.Errorf("%q is not none, all or a glob of names", shown(text))
+	}
+	return nil
+}
+
+// savedCaller identifies who saves a pipeline: an identity, the one client on standard input, or without authentication an
+// address. Empty: the sender may be anybody, and has nothing of its own.
+func (g *Gateway) savedCaller(extra *mcp.RequestExtra) string {
+	if user := extraUser(extra); user != "" {
+		return callerUser + user
+	}
+	if name := workersOf(extra); name != stages.Anonymous {
+		return name
+	}
+	return ""
+}
+
+// viewer is the sender of a request as one who asks for saved pipelines.
+func (g *Gateway) viewer(ctx context.Context, extra *mcp.RequestExtra) pipelines.Viewer {
+	v := pipelines.Viewer{Caller: g.savedCaller(extra)}
+	if view := upstream.ViewOf(ctx); view != nil {
+		v.Shows = func(server string) bool { return server == upstream.ResourcesServer || view.Sees(server) }
+	}
+	return v
+}
+
+// catalog lists servers with their tools, as [upstream.Pool.Catalog], and the saved pipelines.
+func (g *Gateway) catalog(ctx context.Context, extra *mcp.RequestExtra, names ...string) []upstream.Listing {
+	if g.o.Pipelines == nil {
+		return g.o.Upstream.Catalog(ctx, names...)
+	}
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == pipelines.Server })
+	var list []upstream.Listing
+	if len(names) == 0 || len(others) > 0 {
+		list = g.o.Upstream.Catalog(ctx, others...)
+	}
+	named := len(others) < len(names)
+	if saved := g.savedListing(ctx, extra); named || len(names) == 0 && len(saved.Tools) > 0 {
+		list = append(list, saved)
+		slices.SortStableFunc(list, func(a, b upstream.Listing) int { return cmp.Compare(a.Server, b.Server) })
+	}
+	return list
+}
+
+func (g *Gateway) savedListing(ctx context.Context, extra *mcp.RequestExtra) upstream.Listing {
+	l := upstream.Listing{Server: pipelines.Server, Status: upstream.StatusReady, Instructions: "Saved pipelines: call them as tools in a pipeline."}
+	for _, t := range g.o.Pipelines.Tools(ctx, g.viewer(ctx, extra)) {
+		l.Tools = append(l.Tools, savedTool(ctx, &t))
+	}
+	return l
+}
+
+// savedDetails describes one saved pipeline.
+func (g *Gateway) savedDetails(ctx context.Context, v pipelines.Viewer, name string) (*upstream.CatalogTool, error) {
+	t, err := g.o.Pipelines.Find(ctx, name, v)
+	if err != nil {
+		return nil, err
+	}
+	c := savedTool(ctx, t)
+	c.Name, c.Tool.Name = name, name
+	return &c, nil
+}
+
+// savedTool is a saved pipeline as a tool of the catalog.
+func savedTool(ctx context.Context, t *pipelines.Tool) upstream.CatalogTool {
+	c := upstream.CatalogTool{
+		Name: t.Name, Original: t.Name, Description: savedText(t), InputSchema: t.Schema, ReadOnly: t.Hints.ReadOnly,
+		Tool: t.Info, Long: cmp.Or(t.Long, t.Name+"()"), Brief: cmp.Or(t.Brief, t.Name+"()"),
+	}
+	c.Tool.Server, c.Tool.Name, c.Tool.Signature = pipelines.Server, t.Name, cmp.Or(t.Info.Signature, t.Name+"()")
+	c.Annotations, _ = json.Marshal(savedHints(t)) // booleans
+	if c.Tool.Input.Check == nil {
+		c.Tool.Input.Check = func(context.Context, json.RawMessage, bool) ([]string, string) { return nil, "" }
+	}
+	if t.Broken != nil {
+		c.Denied = t.Broken.Error()
+	}
+	if d := t.Definition; d != nil {
+		c.OutputSchema = d.OutputSchema
+		c.Result = schemas.ResultShape(schemas.NewSteps(ctx, schemas.DefaultSteps), d.OutputSchema)
+	}
+	return c
+}
+
+// savedText describes a saved pipeline: first its state, where that is not the usual one.
+func savedText(t *pipelines.Tool) string {
+	text := ""
+	if t.Definition != nil {
+		text = t.Definition.Description
+	}
+	if t.Version.Private() {
+		text = "(only for you, until a person adopts it) " + text
+	}
+	if t.Broken != nil {
+		text = "(broken: " + shownUpTo(oneLine(t.Broken.Error()), noteLength) + ") " + text
+	}
+	return strings.TrimSpace(text)
+}
+
+// savedHints are the annotations of a saved pipeline: the effects of its plan.
+func savedHints(t *pipelines.Tool) map[string]bool {
+	if t.Hints.ReadOnly {
+		return map[string]bool{"readOnlyHint": true}
+	}
+	return map[string]bool{"readOnlyHint": false, "destructiveHint": !t.Hints.Additive, "idempotentHint": t.Hints.Idempotent}
+}
+
+// savedTools are the saved pipelines that a client calls by names of their own. A tool of a server keeps its name.
+func (g *Gateway) savedTools(ctx context.Context, extra *mcp.RequestExtra) (list []pipelines.Tool) {
+	if g.o.Pipelines == nil || !g.exposesSaved() || upstream.ViewOf(ctx).Only() != "" {
+		return nil
+	}
+	soon, cancel := context.WithTimeout(ctx, savedWait)
+	defer cancel()
+	for _, t := range g.o.Pipelines.Tools(soon, g.viewer(ctx, extra)) {
+		_, taken := g.exposed.find(upstream.ViewOf(ctx), t.Name)
+		if g.selectsSaved(t.Name) && t.Broken == nil && !taken && len(list) < mostSavedTools {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+func (g *Gateway) exposesSaved() bool {
+	return g.o.PipelineTools != "" && g.o.PipelineTools != PipelineToolsNone
+}
+
+// selectsSaved reports whether clients may call a saved pipeline by a name of its own.
+func (g *Gateway) selectsSaved(name string) bool {
+	fits, err := path.Match(g.o.PipelineTools, name)
+	return g.o.PipelineTools == PipelineToolsAll || fits && err == nil
+}
+
+// savedForms are the saved pipelines as tools that a client lists.
+func (g *Gateway) savedForms(ctx context.Context, extra *mcp.RequestExtra) (forms []json.RawMessage) {
+	for _, t := range g.savedTools(ctx, extra) {
+		form, err := json.Marshal(struct {
+			Name         string          `json:"name"`
+			Description  string          `json:"description"`
+			InputSchema  json.RawMessage `json:"inputSchema"`
+			OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+			Annotations  map[string]bool `json:"annotations"`
+		}{t.Name, Plain(savedText(&t), true), t.Schema, t.Definition.OutputSchema, savedHints(&t)})
+		if err == nil && json.Unmarshal(form, new(mcp.Tool)) == nil { // else clients would refuse the whole list
+			forms = append(forms, form)
+		}
+	}
+	return forms
+}
+
+// PipelinesChanged tells clients that saved pipelines have changed.
+func (g *Gateway) PipelinesChanged() {
+	if g.exposesSaved() {
+		g.toolsChanged()
+	}
+}
+
+// isSavedTool reports whether a name is that of a saved pipeline that the client may call by it.
+func (g *Gateway) isSavedTool(ctx context.Context, extra *mcp.RequestExtra, name string) bool {
+	if g.o.Pipelines == nil || !g.exposesSaved() || !g.selectsSaved(name) || upstream.ViewOf(ctx).Only() != "" || strings.Contains(name, "@") {
+		return false
+	}
+	_, err := g.o.Pipelines.Find(ctx, name, g.viewer(ctx, extra))
+	return err == nil
+}
+
+// savedKey is the context key of the saved pipeline that a call runs by its own name.
+type savedKey struct{}
+
+// A savedCall is a call of a saved pipeline by its own name; nil: a call of something else.
+type savedCall struct{ definition *pipelines.Definition }
+
+func savedIn(ctx context.Context) *savedCall {
+	s, _ := ctx.Value(savedKey{}).(*savedCall)
+	return s
+}
+
+// callSaved calls a saved pipeline: it runs a pipeline of one stage, whose output stands alone in the reply.
+func (g *Gateway) callSaved(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
+	name := req.Params.Name
+	run := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		t, err := g.o.Pipelines.Find(ctx, name, g.viewer(ctx, req.Extra))
+		if err == nil {
+			err = t.Broken
+		}
+		if err != nil {
+			return nil, err
+		}
+		args := req.Params.Arguments
+		if len(args) == 0 || string(args) == "null" {
+			args = json.RawMessage("{}")
+		}
+		plan, err := json.Marshal([]map[string]any{{"type": "tool", "server": pipelines.Server, "name": name, "args": args}})
+		if err != nil {
+			return nil, err
+		}
+		call := schemas.Call{Pipeline: plan, Mode: schemas.ModeRun, Timeout: g.longest().Seconds(), MaxOutput: g.defaultOutput()}
+		if t.Definition.OutputSchema != nil {
+			call.MaxOutput = g.o.MaxOutput // half of it would be no structured content
+		}
+		return g.execute(context.WithValue(ctx, savedKey{}, &savedCall{t.Definition}), req, call)
+	}
+	result, err := g.serve(tool{name: name, subject: Plain(shown(name), false), slots: g.runs, call: run})(ctx, req)
+	if result == nil {
+		return nil, err
+	}
+	return result, err
+}
+
+// structure gives the result of a saved pipeline with an output schema its structured content, or refuses the output.
+func (s *savedCall) structure(ctx context.Context, out *reply, result *mcp.CallToolResult) error {
+	if s == nil || s.definition.OutputSchema == nil {
+		return nil
+	}
+	if out.shape != nil {
+		return stages.OverLimit("max-output", "ask for less", "the output has %d characters and cannot be given whole, as its outputSchema demands", out.characters)
+	}
+	output := json.RawMessage(out.kept.Bytes())
+	if err := s.definition.CheckOutput(ctx, output); err != nil {
+		return err
+	}
+	result.StructuredContent = output
+	return nil
+}
+
+// putAside takes the note and the windows out of the content.
+func (r *reply) putAside(out *contents, report stages.Report) {
+	out.windows(report.Windows, out.left)
+	for _, block := range out.list {
+		if text := textOf(block); text != nil {
+			r.notes = append(r.notes, strings.TrimSpace(*text))
+		}
+	}
+	*out = contents{left: r.budget}
+}

@@ -1,0 +1,219 @@
+package pipelines
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mcsh-dev/mcsh/internal/exactjson"
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/schemas"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// inspect checks a saved pipeline against the tools that it calls.
+func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
+	t := &Tool{Saved: p}
+	if p.Err != nil {
+		t.Broken = stages.Errorf(stages.InvalidPipeline, fixIt(p.Name), "%w", p.Err)
+		return t
+	}
+	d := p.Definition
+	t.Schema = d.InputSchema()
+	said, err := schemas.Describe(schemas.NewSteps(ctx, schemas.DefaultSteps), p.Name, t.Schema)
+	t.Long, t.Brief = said.Long, said.Brief
+	t.Info = stages.Tool{Server: Server, Name: p.Name, Annotated: true, Signature: said.Signature, Input: said.Input, Runs: true, Timeout: s.deps.Limits.WithDefaults().Run}
+	t.Info.Input.Check = checkerOf(t.Schema)
+	if err != nil {
+		t.Broken = stages.Errorf(stages.InvalidPipeline, fixIt(p.Name), "%w", err)
+		return t
+	}
+	look := &lookup{Tools: s.deps.Tools, hints: Hints{ReadOnly: true, Idempotent: true, Additive: true}, servers: map[string]bool{}}
+	if t.Broken = s.circle(ctx, p); t.Broken == nil {
+		t.Broken = s.compile(ctx, d, look, t)
+	}
+	if t.Broken != nil && !transient(t.Broken) {
+		e := t.Broken.(*stages.Error)
+		t.Broken = stages.Errorf(e.Code, strings.TrimPrefix(e.Hint+"; "+fixIt(p.Name), "; "), "%s", e.Error())
+	}
+	if d.saves {
+		look.hints = Hints{}
+	}
+	t.Hints = look.hints
+	t.Info.ReadOnly, t.Info.Idempotent = t.Hints.ReadOnly, t.Hints.Idempotent
+	t.Servers = slices.Sorted(maps.Keys(look.servers))
+	return t
+}
+
+func fixIt(name string) string {
+	return "the saved pipeline has to be changed: mcsh pipeline show " + name
+}
+
+// circle refuses a pipeline that calls itself, through however many others.
+func (s *Set) circle(ctx context.Context, p Saved) error {
+	list, _ := s.store.List(ctx)
+	byName := map[string]Saved{}
+	for _, other := range list {
+		byName[other.Name] = other
+	}
+	byName[p.Name] = p
+	most := s.deps.Limits.WithDefaults().Nesting
+	seen := map[string]int{} // how deep each was found
+	var visit func(p Saved, path []string) error
+	visit = func(p Saved, path []string) error {
+		path = append(path, p.Name)
+		switch {
+		case len(path) > most:
+			return stages.OverLimit("nesting", "", "saved pipelines call each other deeper than %d: %s", most, strings.Join(path, " calls "))
+		case p.Definition == nil || seen[p.Name] >= len(path):
+			return nil
+		}
+		seen[p.Name] = len(path)
+		for _, call := range p.Definition.calls {
+			name, _, _ := strings.Cut(call, "@")
+			if at := slices.Index(path, name); at >= 0 {
+				return stages.Errorf(stages.InvalidPipeline, "", "the saved pipeline calls itself: %s", strings.Join(append(path[at:], name), " calls "))
+			}
+			if err := visit(byName[name], slices.Clone(path)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return visit(p, nil)
+}
+
+// compile checks the plan with values that stand for those of calls.
+func (s *Set) compile(ctx context.Context, d *Definition, look *lookup, t *Tool) error {
+	values, guessed := d.guesses(ctx, t.Info.Input)
+	f := &filler{values: values, guessed: guessed, spots: map[stages.Place][]int{}}
+	f.list(&d.plan, "pipeline", "")
+	if len(f.errs) > 0 {
+		return stages.Errorf(stages.InvalidPipeline, "", "%s: %s", f.errs[0].key, f.errs[0].text)
+	}
+	deps := s.deps
+	look.Tools = s.forPlan(deps, ownViewer(t.Version))
+	deps.Tools, deps.Values, deps.CheckOnly, deps.Caller, deps.Runs = look, f.spots, true, "check of saved pipelines", nil
+	plan, errs := stages.Compile(ctx, f.out.Bytes(), deps)
+	errs = slices.DeleteFunc(errs, func(e *stages.Error) bool {
+		return e.Code == stages.DisallowedArgument && f.doubtful[e.Place] // another value may do
+	})
+	if len(errs) > 0 {
+		return errs[0]
+	}
+	if plan != nil {
+		t.Info.Chains = plan.Chains()
+	}
+	return nil
+}
+
+// ownViewer sees what the pipelines of a version may call: those of everybody, and what its own agent has saved.
+func ownViewer(v Version) Viewer {
+	if v.Private() {
+		return Viewer{Caller: v.Author.Caller}
+	}
+	return Viewer{}
+}
+
+// guesses returns a value for each parameter: its default, that of an example, or one that fits its schema. guessed are those
+// that nobody has written.
+func (d *Definition) guesses(ctx context.Context, in stages.Input) (values map[string]json.RawMessage, guessed map[string]bool) {
+	values, guessed = map[string]json.RawMessage{}, map[string]bool{}
+	in.Required, in.Check = d.names, nil
+	made, _ := schemas.Example(ctx, d.InputSchema(), in)
+	list, _ := exactjson.List(made)
+	for _, m := range list {
+		values[m.Name], guessed[m.Name] = m.Value, true
+	}
+	var written []exactjson.Member
+	for _, e := range slices.Backward(d.Examples) {
+		members, _ := exactjson.List(e.Args)
+		written = append(written, members...)
+	}
+	for _, m := range append(written, d.defaults()...) {
+		values[m.Name] = m.Value
+		delete(guessed, m.Name)
+	}
+	return values, guessed
+}
+
+// guess stands in a plan for a value that is not known yet. No text of a file has its first character: it would be removed.
+const guess = `"\u0000a value of a parameter"`
+
+// A lookup is the tools as a check sees them: what a parameter fills is judged by its name only.
+type lookup struct {
+	stages.Tools
+
+	mu      sync.Mutex
+	hints   Hints // of the tools that were looked up; guarded by mu, as is servers
+	servers map[string]bool
+}
+
+// Tool implements [stages.Tools].
+func (l *lookup) Tool(ctx context.Context, server, name string) (*stages.Tool, error) {
+	t, err := l.Tools.Tool(ctx, server, name)
+	if server != Server {
+		l.note(func() { l.servers[server] = true })
+	} else if o, ok := l.Tools.(*offer); ok {
+		l.note(func() {
+			for _, s := range o.servers(name) {
+				l.servers[s] = true
+			}
+		})
+	}
+	if err != nil {
+		l.note(func() { l.hints = Hints{} }) // it may do anything
+		return nil, err
+	}
+	l.note(func() {
+		l.hints.ReadOnly = l.hints.ReadOnly && t.ReadOnly
+		l.hints.Idempotent = l.hints.Idempotent && (t.ReadOnly || t.Idempotent)
+		l.hints.Additive = l.hints.Additive && (t.ReadOnly || t.Additive)
+	})
+	own := *t
+	if own.Input.Check != nil {
+		own.Input.Check = func(ctx context.Context, args json.RawMessage, partial bool) ([]string, string) {
+			return judge(ctx, t.Input, args, partial)
+		}
+	}
+	return &own, nil
+}
+
+func (l *lookup) note(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+}
+
+// judge checks arguments, some of which have values that are not known.
+func judge(ctx context.Context, in stages.Input, args json.RawMessage, partial bool) (wrong []string, note string) {
+	members, err := exactjson.List(args)
+	if err != nil || !bytes.Contains(args, []byte(guess)) {
+		return in.Check(ctx, args, partial)
+	}
+	var known []exactjson.Member
+	named := map[string]bool{}
+	for _, m := range members {
+		named[m.Name] = true
+		switch {
+		case !bytes.Contains(m.Value, []byte(guess)):
+			known = append(known, m)
+		case in.Closed && !slices.Contains(in.Properties, m.Name):
+			wrong = append(wrong, fmt.Sprintf("unknown field %s", texts.Quote(m.Name)))
+		}
+	}
+	if !partial {
+		for _, name := range in.Required {
+			if !named[name] && in.Declared[name].Default == nil {
+				wrong = append(wrong, "missing required field "+texts.Quote(name))
+			}
+		}
+	}
+	more, note := in.Check(ctx, object(known), true)
+	return append(wrong, more...), note
+}
