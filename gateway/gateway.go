@@ -65,6 +65,8 @@ type Options struct {
 	AskTimeout time.Duration
 	Sampling   bool // servers may ask the models of clients
 
+	AllowSave bool // agents save pipelines in Pipelines
+
 	// NameOf returns the name of a caller for the log; nil: the log names no callers.
 	NameOf func(*auth.TokenInfo) string
 
@@ -133,7 +135,7 @@ func New(o Options) *Gateway {
 		Logger:       sdkLog(o.Log),
 	}), o.HTTP)
 	g.self, g.grace = self, o.Grace
-	g.own = g.tools()
+	g.own = slices.DeleteFunc(g.tools(), func(t tool) bool { return t.name == saveName && (o.Pipelines == nil || !o.AllowSave) })
 	for _, t := range g.own {
 		g.handlers[t.name] = g.serve(t)
 		g.server.AddTool(t.tool(), g.handlers[t.name])
@@ -234,6 +236,7 @@ func (g *Gateway) tools() []tool {
 		{"list_all_tools", "List the tools of all servers", "list_all_tools", listText, listSchema, false, g.lookups, g.listAllTools},
 		{"get_tool_details", "Show tools in full", "get_tool_details", detailsText, detailsSchema, false, g.lookups, g.getToolDetails},
 		{"list_available_shell_commands", "List the commands", "list_available_shell_commands", commandsText, commandsSchema, false, g.lookups, g.listCommands},
+		{saveName, "Save a pipeline as a tool", saveName, saveText, saveSchema, true, g.lookups, g.savePipeline},
 	}
 }
 

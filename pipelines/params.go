@@ -192,5 +192,10 @@ func (r *reader) checkDefaults(d *Definition) {
 	}
 }
 
-// Names are the names of the parameters, in the order of the file.
-func (d *Definition) Names() []string { return slices.Clone(d.names) }
+// Names are the names of the parameters, in the order of the file; none of a file that cannot be used.
+func (d *Definition) Names() []string {
+	if d == nil {
+		return nil
+	}
+	return slices.Clone(d.names)
+}

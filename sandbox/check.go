@@ -107,7 +107,7 @@ func (p *plan) Check(ctx context.Context, c stages.Command) (stages.Traits, erro
 	if len(messages) == 0 {
 		return inv.Traits, nil
 	}
-	key := sha256.Sum256([]byte(c.Name + "\x00" + strings.Join(inv.Argv, "\x00")))
+	key := sha256.Sum256([]byte(c.Name + "\x00" + strings.Join(inv.Judged(), "\x00")))
 	result, known := p.pool.checks.get(key)
 	if !known {
 		select {

@@ -33,14 +33,16 @@ type runOptions struct {
 	quiet   bool
 	check   bool // explain the pipeline instead
 	fed     bool // for a check: the run will have an input
+	named   namedRun
 }
 
 func (p *program) runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:   "run [PIPELINE | -]",
+		Use:   "run [PIPELINE | NAME | -]",
 		Short: "Run a pipeline",
-		Long: `Run a pipeline: a JSON array of stages, each one reading what the one before writes.
+		Long: `Run a pipeline: a JSON array of stages, each one reading what the one before writes; or a saved pipeline by its name
+(mcsh pipeline ls).
 
 The output goes to standard output as it comes. On a terminal standard error shows the progress meanwhile. With -v, or
 on a terminal, a table of the stages follows there; what preview stages see stands before it. The whole plan is checked before anything is called.
@@ -50,7 +52,8 @@ on a terminal, a table of the stages follows there; what preview stages see stan
              {"type": "command", "command": "jq", "args": ["-c", ".orders[] | {id, total}"]},
              {"type": "command", "command": "head", "args": ["-n", "3"]}]'
   mcsh run -f pipeline.json --config mcp.json
-  mcsh run -f pipeline.json --input orders.json`,
+  mcsh run -f pipeline.json --input orders.json
+  mcsh run open_by_team --param state=closed --param top=5`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
@@ -65,7 +68,7 @@ on a terminal, a table of the stages follows there; what preview stages see stan
 			return usageError("give a duration such as 90s", "--timeout %s is not above zero", o.timeout)
 		}
 		return p.runPipeline(ctx, args, o)
-	}, o.addSources, o.addState, o.addWorkspace, o.limits.add, o.addMemory, p.sandboxFlags(&o.sandbox), o.addFile,
+	}, o.addSources, o.addState, o.addWorkspace, o.limits.add, o.addMemory, p.sandboxFlags(&o.sandbox), o.addFile, p.addNamed(&o),
 		p.jsonFlag("print one JSON object instead of the output"))
 }
 
@@ -78,7 +81,7 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	o.limits.Run = max(o.timeout, cmp.Or(o.limits.Run, defaultRun))
 	o.limits.Command = max(o.timeout, cmp.Or(o.limits.Command, defaultCommand))
 	within := gateway.CallTime{Timeout: cmp.Or(o.timeout, o.limits.Run), Begun: begun, Limits: o.limits.Limits}
-	text, in, parts, err := p.prepare(ctx, args, o, within)
+	text, in, parts, err := p.prepare(ctx, args, &o, within)
 	if in != nil {
 		defer in.Close()
 	}
@@ -93,7 +96,7 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	defer screen.stop()
 	deps := parts.deps()
 	deps.CheckOnly = o.check
-	pipeline, err := compile(ctx, text, deps, o.fed || in != nil, within)
+	pipeline, err := o.named.compile(ctx, savedPipelines{parts.saved, parts}, text, deps, o.fed || in != nil, within)
 	if err != nil {
 		return err
 	}
@@ -125,9 +128,9 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	return err
 }
 
-// prepare reads the pipeline and the configuration, and opens the input, within the time of the run. Without an input in is
-// nil; otherwise the caller must close it, also after an error.
-func (p *program) prepare(ctx context.Context, args []string, o runOptions, within gateway.CallTime) (text []byte, in io.ReadCloser, parts *dependencies, err error) {
+// prepare reads the pipeline and the configuration, and opens the input, within the time of the run. A saved pipeline has no text.
+// Without an input in is nil; otherwise the caller must close it, also after an error.
+func (p *program) prepare(ctx context.Context, args []string, o *runOptions, within gateway.CallTime) (text []byte, in io.ReadCloser, parts *dependencies, err error) {
 	bound, end := within.Bound(ctx)
 	defer end()
 	defer func() {
@@ -135,7 +138,10 @@ func (p *program) prepare(ctx context.Context, args []string, o runOptions, with
 			err = &runError{late, jsonOf(stages.Report{})}
 		}
 	}()
-	if text, err = p.pipelineText(bound, args, o.file, o.input); err == nil {
+	if err = o.named.resolve(bound, p, args, o); err == nil && o.named.name == "" {
+		text, err = p.pipelineText(bound, args, o.file, o.input)
+	}
+	if err == nil {
 		in, err = p.openInput(bound, o.input)
 	}
 	if err == nil {
@@ -154,12 +160,20 @@ const (
 
 // compile checks the pipeline and waits for the servers that it needs, within the time of the call.
 func compile(ctx context.Context, text []byte, d stages.Deps, fed bool, within gateway.CallTime) (*stages.Pipeline, error) {
-	d.Caller = "run" // the only one
 	check := stages.Compile
 	if fed {
 		check = stages.CompileFed
 	}
-	pipeline, errs, late := within.Check(ctx, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) { return check(ctx, text, d) })
+	d.Caller = callerRun
+	return checked(ctx, within, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) { return check(ctx, text, d) })
+}
+
+// callerRun is the only caller of a run of the command line.
+const callerRun = "run"
+
+// checked returns the pipeline that check makes within the time of the call.
+func checked(ctx context.Context, within gateway.CallTime, check func(context.Context) (*stages.Pipeline, []*stages.Error)) (*stages.Pipeline, error) {
+	pipeline, errs, late := within.Check(ctx, check)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -247,7 +261,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 func (p *program) checkCommand() *cobra.Command {
 	o := runOptions{check: true}
 	cmd := &cobra.Command{
-		Use:   "check [PIPELINE | -]",
+		Use:   "check [PIPELINE | NAME | -]",
 		Short: "Check a pipeline and explain what it would do, calling nothing",
 		Long: "Check a pipeline: what each stage does, whether it only reads or may change something, and what it expects;\n" +
 			"or everything that is wrong with it. Nothing is called.",
@@ -256,7 +270,7 @@ func (p *program) checkCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.fed, "fed", false, "the pipeline will be run with --input")
 	return command(cmd, func(ctx context.Context, args []string) error {
 		return p.runPipeline(ctx, args, o)
-	}, o.addSources, o.addWorkspace, o.limits.add, o.addMemory, p.sandboxFlags(&o.sandbox), o.addFile, p.jsonFlag(`print {"stages"}, or {"errors"}`))
+	}, o.addSources, o.addWorkspace, o.limits.add, o.addMemory, p.sandboxFlags(&o.sandbox), o.addFile, p.addNamed(&o), p.jsonFlag(`print {"stages"}, or {"errors"}`))
 }
 
 // maxPipeline bounds the text of a pipeline. People and models write it; embedded data is a mistake.

@@ -49,11 +49,11 @@ $MCP_HOST stand for --listen.`,
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, c, pages, k, o, end) }),
 		s.addSources, s.group.add, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, c.add, pages.add, addAsking(&s.limits.gateway), addKeep(&k), o.flags(p.serverNames(&s)), e.add, s.expose.add)
+		l.add, c.add, pages.add, addAsking(&s.limits.gateway), addKeep(&k), o.flags(p.serverNames(&s)), e.add, s.expose.add, s.allowSave.add)
 }
 
 func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
-	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), pages.resolve(&l), checkAsking(s.limits.gateway), s.expose.resolve(p)); err != nil {
+	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), pages.resolve(&l), checkAsking(s.limits.gateway), s.expose.resolve(p), s.allowSave.resolve(p)); err != nil {
 		return err
 	}
 	kept, err := p.openKept(k, s.shares.runs)
@@ -95,6 +95,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	o := parts.gatewayOptions(l.trusted)
 	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = kept, s.instance, log, mon.watch, cmp.Or(end.grace, -1), auth.NameOf
 	o.Group, o.GroupsOf = s.group.name, auth.GroupsOf
+	o.AllowSave = s.allowSave.value == "yes"
 	g, unnamed := s.expose.gateway(ctx, o)
 	if unnamed != nil {
 		return unnamed

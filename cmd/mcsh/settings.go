@@ -36,6 +36,7 @@ type settings struct {
 	look      bool // compare tools with those of state, and change nothing there
 	expose    exposeFlags
 	pipelines pipelineFlags
+	allowSave allowSaveFlag
 	workspace string // where stages save files; empty: nowhere
 	toolhive  toolhiveFlags
 	login     loginFlags

@@ -3,6 +3,7 @@ package programs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
@@ -80,6 +81,14 @@ func arrangeJQ(p *parsed, inv *Invocation) *stages.Error {
 		return err
 	}
 	inv.Argv = jqArgv(p, options)
+	same := *p
+	same.words = slices.Clone(p.words)
+	for i, w := range same.words {
+		if w.is("argjson") { // its values are known to be JSON, and the program is compiled without them
+			same.words[i].second = "null"
+		}
+	}
+	inv.judged = jqArgv(&same, options)
 	return nil
 }
 

@@ -124,8 +124,18 @@ type Invocation struct {
 	tries   bool
 	bare    []string // Argv without files, for a probe; nil if there are none
 
+	judged []string // see Judged; nil: Argv
+
 	// ScriptAt is the index of the argument that is the script, or the pattern; -1 if there is none.
 	ScriptAt int
+}
+
+// Judged is what the verdict on the script depends on: equal texts have equal verdicts.
+func (inv Invocation) Judged() []string {
+	if inv.judged != nil {
+		return inv.judged
+	}
+	return inv.Argv
 }
 
 // LineBuffered returns the invocation changed so that the program writes every line as soon as it has it, where the

@@ -1,0 +1,387 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/pipelines"
+)
+
+func (p *program) pipelineCommand() *cobra.Command {
+	list := p.pipelineLsCommand()
+	cmd := &cobra.Command{
+		Use:   "pipeline",
+		Short: "List, show, save, test and compare saved pipelines",
+		Long:  "List, show, save, test and compare saved pipelines (docs/saved-pipelines.md). Without a command it lists them.",
+		RunE:  list.RunE,
+	}
+	cmd.Flags().AddFlagSet(list.Flags())
+	cmd.AddCommand(list, p.pipelineShowCommand(), p.pipelineSaveCommand(), p.pipelineRmCommand(), p.pipelineTestCommand(),
+		p.pipelineDiffCommand(), p.pipelineAdoptCommand())
+	return cmd
+}
+
+// pipelineJSON describes a saved pipeline.
+type pipelineJSON struct {
+	Name        string           `json:"name"`
+	Version     int              `json:"version,omitempty"`
+	Hash        string           `json:"hash,omitempty"`
+	Description string           `json:"description,omitempty"`
+	Parameters  json.RawMessage  `json:"parameters,omitempty"`
+	Signature   string           `json:"signature,omitempty"`
+	ReadOnly    bool             `json:"read_only"`
+	Author      pipelines.Author `json:"author"`
+	Saved       *time.Time       `json:"saved,omitempty"`
+	Private     bool             `json:"private"` // only the caller of its author sees it
+	Broken      string           `json:"broken,omitempty"`
+	Path        string           `json:"path"`
+	Shadows     []string         `json:"shadows,omitempty"`  // files of the same name that do not count
+	Versions    []int            `json:"versions,omitempty"` // that are kept
+	File        string           `json:"file,omitempty"`     // its text
+}
+
+// authorText names the author of a version.
+func authorText(v pipelines.Version) string {
+	switch {
+	case !v.Author.Agent:
+		return "a person"
+	case v.Private():
+		return "an agent of " + v.Author.Caller + ", not adopted"
+	}
+	return "an agent of " + v.Author.Caller + ", adopted"
+}
+
+func (p *program) pipelineLsCommand() *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List the saved pipelines, with their parameters, effects and authors",
+		Args:  cobra.NoArgs,
+	}
+	return command(cmd, p.withPipelines(&s, p.listPipelines), s.addPipelineUse(p), p.jsonFlag("print one JSON object per pipeline, a line each"))
+}
+
+func (p *program) listPipelines(ctx context.Context, x *savedPipelines, _ []string) error {
+	tools := x.set.Tools(ctx, pipelines.Operator())
+	_, broken := x.set.Store().List(ctx)
+	if len(tools) == 0 && !p.json {
+		fmt.Fprintf(p.stderr, "there are no saved pipelines in %s; mcsh pipeline save makes one\n", strings.Join(x.set.Store().Dirs(), ", "))
+	}
+	table := tabwriter.NewWriter(p.text, 0, 0, 2, ' ', 0)
+	for i := range tools {
+		one := describePipeline(&tools[i])
+		if p.json {
+			if err := p.print(one, ""); err != nil {
+				return err
+			}
+			continue
+		}
+		cells := []string{one.at(), one.effect(), authorText(tools[i].Version), firstSentence(one.Description)}
+		fmt.Fprintln(table, strings.Join(convert(cells, func(cell string) string { return gateway.Plain(cell, false) }), "\t"))
+		if len(tools[i].Definition.Names()) > 0 {
+			fmt.Fprintln(table, indentedNote(strings.TrimPrefix(one.Signature, one.Name)))
+		}
+		for _, note := range one.notes() {
+			fmt.Fprintln(table, indentedNote(note))
+		}
+	}
+	if err := table.Flush(); err != nil || broken == nil {
+		return err
+	}
+	return configError("correct the directory, or name others with --pipelines", broken)
+}
+
+// describePipeline describes a saved pipeline.
+func describePipeline(t *pipelines.Tool) pipelineJSON {
+	v := t.Version
+	one := pipelineJSON{
+		Name: t.Name, Version: v.Number, Hash: v.Hash, Signature: t.Long, ReadOnly: t.Hints.ReadOnly, Author: v.Author, Private: v.Private(),
+		Path: t.Path, Shadows: t.Shadows,
+	}
+	if t.Definition != nil {
+		one.Description, one.Parameters = t.Definition.Description, t.Schema
+	}
+	if !v.Saved.IsZero() {
+		one.Saved = &v.Saved
+	}
+	if t.Broken != nil {
+		one.Broken = t.Broken.Error()
+	}
+	return one
+}
+
+// at is the name with the version.
+func (j *pipelineJSON) at() string {
+	if j.Version == 0 {
+		return j.Name
+	}
+	return j.Name + "@" + strconv.Itoa(j.Version)
+}
+
+func (j *pipelineJSON) effect() string {
+	switch {
+	case j.Broken != "":
+		return "broken"
+	case j.ReadOnly:
+		return "only reads"
+	}
+	return "may change something"
+}
+
+// notes are what somebody should know before they use the pipeline.
+func (j *pipelineJSON) notes() (list []string) {
+	if j.Broken != "" {
+		list = append(list, "broken: "+j.Broken)
+	}
+	if j.Private {
+		list = append(list, "only its caller sees it until: mcsh pipeline adopt "+j.Name)
+	}
+	for _, path := range j.Shadows {
+		list = append(list, path+" does not count: "+j.Path+" comes first")
+	}
+	return list
+}
+
+func indentedNote(note string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(gateway.Plain(note, true)), "\n", "\n    ")
+}
+
+// pipelineFailure returns the error of the store with its exit status and a hint.
+func pipelineFailure(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, pipelines.ErrNotFound):
+		return usageError("mcsh pipeline ls lists them", "%w", err)
+	case errors.Is(err, pipelines.ErrConflict):
+		return &failure{exitFailed, err, "look at it with mcsh pipeline show, and give the --version that you have seen"}
+	}
+	return &failure{exitFailed, err, ""}
+}
+
+func (p *program) pipelineShowCommand() *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "show NAME[@VERSION]",
+		Short: "Show a saved pipeline: what it does, its parameters, its versions and its file",
+		Args:  withFirst(cobra.ExactArgs(1)),
+	}
+	return command(cmd, p.withPipelines(&s, func(ctx context.Context, x *savedPipelines, args []string) error {
+		t, err := x.find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		one := describePipeline(t)
+		versions, err := x.set.Store().Versions(ctx, t.Name)
+		one.File, one.Versions = t.Version.Text, convert(versions, func(v pipelines.Version) int { return v.Number })
+		return errors.Join(p.print(one, one.text(t)), err)
+	}), s.addPipelineUse(p), completing(firstArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object"))
+}
+
+// text is the whole description for a person.
+func (j *pipelineJSON) text(t *pipelines.Tool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", gateway.Plain(j.at()+strings.TrimPrefix(j.Signature, j.Name), false))
+	if j.Description != "" {
+		fmt.Fprintf(&b, "\n%s", gateway.Fenced(strings.TrimSpace(j.Description)))
+	}
+	fmt.Fprintf(&b, "\neffect:   %s\n", j.effect())
+	fmt.Fprintf(&b, "author:   %s\n", gateway.Plain(authorText(t.Version), false))
+	fmt.Fprintf(&b, "versions: %s\n", cmp.Or(strings.Join(convert(j.Versions, strconv.Itoa), ", "), "none is kept"))
+	fmt.Fprintf(&b, "file:     %s\n", gateway.Plain(j.Path, false))
+	for _, note := range j.notes() {
+		fmt.Fprintln(&b, indentedNote(note))
+	}
+	fmt.Fprintf(&b, "\n%s", gateway.Fenced(strings.TrimSpace(j.File)))
+	if t.Definition != nil && j.Broken == "" {
+		fmt.Fprintf(&b, "\nstage:    {\"type\":\"tool\",\"server\":%q,\"name\":%q,\"args\":%s}\n", pipelines.Server, j.Name, t.Definition.ExampleArgs())
+	}
+	return b.String()
+}
+
+// versionFlag adds --version, without which any version will do.
+func versionFlag(base *int) func(*cobra.Command) {
+	return func(cmd *cobra.Command) {
+		cmd.Flags().IntVar(base, "version", pipelines.Any, "only if this is the current version; 0: only if there is none (default: any)")
+		cmd.Flags().Lookup("version").DefValue = "0"
+	}
+}
+
+func (p *program) pipelineRmCommand() *cobra.Command {
+	var s settings
+	var base int
+	cmd := &cobra.Command{
+		Use:   "rm NAME...",
+		Short: "Remove saved pipelines; their versions stay, and can be saved again",
+		Args:  withFirst(cobra.ArbitraryArgs),
+	}
+	return command(cmd, func(ctx context.Context, args []string) error {
+		return p.eachPipeline(ctx, s, args, "removed", func(store *pipelines.Store, name string) (int, error) { return 0, store.Remove(ctx, name, base) })
+	}, s.pipelines.add, versionFlag(&base), completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object per pipeline, a line each"))
+}
+
+func (p *program) pipelineAdoptCommand() *cobra.Command {
+	var s settings
+	var base int
+	cmd := &cobra.Command{
+		Use:   "adopt NAME...",
+		Short: "Let all callers see pipelines that an agent has saved",
+		Long: `Let all callers see pipelines that an agent has saved. Read them before (mcsh pipeline show): their descriptions are text for
+other agents. From then on they are yours: no agent changes them.`,
+		Args: withFirst(cobra.ArbitraryArgs),
+	}
+	return command(cmd, func(ctx context.Context, args []string) error {
+		return p.eachPipeline(ctx, s, args, "adopted", func(store *pipelines.Store, name string) (int, error) {
+			v, err := store.Adopt(ctx, name, base)
+			return v.Number, err
+		})
+	}, s.pipelines.add, versionFlag(&base), completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object per pipeline, a line each"))
+}
+
+// changedJSON is the outcome of a change.
+type changedJSON struct {
+	Name    string `json:"name"`
+	Version int    `json:"version,omitempty"`
+	Done    string `json:"done"`
+}
+
+// eachPipeline changes pipelines one after another, until one cannot be changed.
+func (p *program) eachPipeline(ctx context.Context, s settings, names []string, done string, change func(*pipelines.Store, string) (version int, err error)) error {
+	store, err := p.pipelineStore(s)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		version, err := change(store, name)
+		if err != nil {
+			return pipelineFailure(err)
+		}
+		shown := name
+		if version > 0 {
+			shown += "@" + strconv.Itoa(version)
+		}
+		if err := p.print(changedJSON{name, version, done}, fmt.Sprintf("%s %s\n", done, shown)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *program) pipelineDiffCommand() *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:     "diff NAME@VERSION [NAME[@VERSION]]",
+		Short:   "Show what differs between two versions, by default from one to the current one",
+		Example: "  mcsh pipeline diff open_by_team@1 open_by_team@2\n  mcsh pipeline diff open_by_team@1",
+		Args:    withFirst(cobra.RangeArgs(1, 2)),
+	}
+	return command(cmd, func(ctx context.Context, args []string) error {
+		store, err := p.pipelineStore(s)
+		if err != nil {
+			return err
+		}
+		if len(args) == 1 {
+			name, _, _ := strings.Cut(args[0], "@")
+			args = append(args, name)
+		}
+		was, err := store.Get(ctx, args[0], pipelines.Everybody)
+		if err != nil {
+			return pipelineFailure(err)
+		}
+		is, err := store.Get(ctx, args[1], pipelines.Everybody)
+		if err != nil {
+			return pipelineFailure(err)
+		}
+		nameOf := func(v pipelines.Saved) string { return fmt.Sprintf("%s@%d", v.Name, v.Version.Number) }
+		text := diff.Diff(nameOf(was), endedLine(was.Version.Text), nameOf(is), endedLine(is.Version.Text))
+		return p.print(diffJSON{nameOf(was), nameOf(is), string(text)}, cmp.Or(string(text), "they are the same\n"))
+	}, s.pipelines.add, completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object"))
+}
+
+type diffJSON struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	Diff string `json:"diff"`
+}
+
+func endedLine(text string) []byte { return []byte(strings.TrimRight(text, "\n") + "\n") }
+
+// pipelineNames completes the names of saved pipelines. It starts no server.
+func (p *program) pipelineNames(s *settings) completer {
+	return func(ctx context.Context) []string {
+		store, err := p.pipelineStore(*s)
+		if err != nil {
+			return nil
+		}
+		list, _ := store.List(ctx) // what can be read
+		return convert(list, func(one pipelines.Saved) string {
+			if one.Definition == nil {
+				return one.Name
+			}
+			return one.Name + "\t" + firstSentence(one.Definition.Description)
+		})
+	}
+}
+
+// savedPipelines are the saved pipelines with all that they need.
+type savedPipelines struct {
+	set   *pipelines.Set
+	parts *dependencies
+}
+
+// withPipelines is a command's function that calls f with the saved pipelines of the settings, and closes what they need.
+func (p *program) withPipelines(s *settings, f func(context.Context, *savedPipelines, []string) error) func(context.Context, []string) error {
+	return func(ctx context.Context, args []string) (err error) {
+		if _, err := p.pipelineStore(*s); err != nil {
+			return err
+		}
+		if err := p.setMemory(s); err != nil {
+			return err
+		}
+		s.sandbox.warm = 0
+		parts, err := p.open(ctx, ctx, *s)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, parts.close()) }()
+		defer p.show(parts.upstream.Statuses).stop()
+		return f(ctx, &savedPipelines{parts.saved, parts}, args)
+	}
+}
+
+// pipelineStore returns the files of the saved pipelines.
+func (p *program) pipelineStore(s settings) (*pipelines.Store, error) {
+	dirs := p.pipelineDirs(s.pipelines)
+	if len(dirs) == 0 {
+		return nil, configError("name one with --pipelines", errors.New("there is no directory for saved pipelines: neither $HOME nor $XDG_CONFIG_HOME is set"))
+	}
+	return pipelines.NewStore(dirs...), nil
+}
+
+// find returns a saved pipeline by NAME or NAME@3.
+func (x *savedPipelines) find(ctx context.Context, name string) (*pipelines.Tool, error) {
+	if _, err := x.set.Store().Get(ctx, name, pipelines.Everybody); err != nil {
+		return nil, pipelineFailure(err)
+	}
+	return x.set.Find(ctx, name, pipelines.Operator())
+}
+
+// addPipelineUse adds the flags of commands that check or run saved pipelines.
+func (s *settings) addPipelineUse(p *program) func(*cobra.Command) {
+	return func(cmd *cobra.Command) {
+		for _, add := range []func(*cobra.Command){s.addSources, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox)} {
+			add(cmd)
+		}
+	}
+}

@@ -1,0 +1,338 @@
+package pipelines
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/mcsh-dev/mcsh/internal/exactjson"
+	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// A Draft is a plan that becomes the content of a file.
+type Draft struct {
+	Description string
+	Pipeline    json.RawMessage // an array of stages
+
+	// Ran says that the pipeline was run as it is, so that nothing in it is a parameter yet.
+	Ran bool
+
+	// Parameters are a JSON Schema as in a file, or an object with a member for each parameter: its JSON Schema, and beside that
+	// "stage" and "arg" name the literal whose place it takes, and "required": true keeps the literal from being its default.
+	Parameters json.RawMessage
+}
+
+// Text returns the content of the file. It says everything that is wrong with the parameters, and nothing of the rest, which
+// [Parse] reads.
+func (d Draft) Text() ([]byte, []*stages.Error) {
+	if len(d.Pipeline)+len(d.Parameters)+len(d.Description) > MaxFile {
+		return nil, []*stages.Error{stages.Errorf(stages.InvalidArguments, "keep data out of it: a parameter or an earlier stage brings it", "the pipeline is larger than %s", texts.Bytes(MaxFile))}
+	}
+	var text string
+	if json.Unmarshal(d.Pipeline, &text) == nil { // some models send the array so
+		d.Pipeline = json.RawMessage(text)
+	}
+	plan, err := hujson.Parse(d.Pipeline)
+	if err != nil {
+		return nil, []*stages.Error{stages.Errorf(stages.InvalidPipeline, "send it as an array", "the pipeline is not an array of stages")}
+	}
+	for v := range plan.All() { // kept runs have escapes that nobody reads well
+		if literal, ok := v.Value.(hujson.Literal); ok && literal.Kind() == '"' {
+			v.Value = hujson.String(literal.String())
+		}
+	}
+	w := drafter{plan: &plan}
+	eachStage(&plan, "", func(at stages.Place, stage *hujson.Value) {
+		if kind := stages.KindNamed(textOf(member(stage, "type"))); kind != nil && kind.Begins {
+			w.errs = append(w.errs, stages.Errorf(stages.InvalidPipeline, "save the run that it begins with, or give the whole as pipeline",
+				"stage %s begins with what an earlier run has left, which is not kept for long", at))
+		}
+		if args := member(stage, "args"); d.Ran && args != nil {
+			escape(args)
+		}
+	})
+	schema := w.parameters(d.Parameters)
+	if w.errs != nil {
+		return nil, w.errs
+	}
+	members := []exactjson.Member{{Name: "description", Value: json.RawMessage(hujson.String(d.Description))}, {Name: "pipeline", Value: plan.Pack()}}
+	if schema != nil {
+		members = slices.Insert(members, 1, exactjson.Member{Name: "parameters", Value: schema})
+	}
+	file, err := hujson.Parse(object(members))
+	if err != nil {
+		return nil, []*stages.Error{stages.Errorf(stages.InvalidArguments, "send parameters as a JSON object", "the parameters are not JSON")}
+	}
+	file.Format()
+	return file.Pack(), nil
+}
+
+// eachStage calls f with each stage of a list, in the order of their places.
+func eachStage(list *hujson.Value, at stages.Place, f func(stages.Place, *hujson.Value)) {
+	array, _ := list.Value.(*hujson.Array)
+	for i := 0; array != nil && i < len(array.Elements); i++ {
+		stage, place := &array.Elements[i], stages.Place(fmt.Sprint(i+1)).In(at)
+		f(place, stage)
+		for name, v := range membersOf(stage) {
+			switch name {
+			case "stages":
+				eachStage(v, place, f)
+			case "branches", "inputs":
+				for branch, list := range membersOf(v) {
+					eachStage(list, stages.BranchPlace(branch).In(place), f)
+				}
+			}
+		}
+	}
+}
+
+// member returns a member of an object, or nil.
+func member(v *hujson.Value, name string) *hujson.Value {
+	for key, value := range membersOf(v) {
+		if key == name {
+			return value
+		}
+	}
+	return nil
+}
+
+// textOf returns a string, or "" of anything else.
+func textOf(v *hujson.Value) string {
+	if v != nil {
+		if literal, ok := v.Value.(hujson.Literal); ok && literal.Kind() == '"' {
+			return literal.String()
+		}
+	}
+	return ""
+}
+
+// membersOf are the members of an object, none of anything else.
+func membersOf(v *hujson.Value) func(func(string, *hujson.Value) bool) {
+	return func(yield func(string, *hujson.Value) bool) {
+		object, _ := v.Value.(*hujson.Object)
+		for i := 0; object != nil && i < len(object.Members); i++ {
+			if m := &object.Members[i]; !yield(nameOf(m), &m.Value) {
+				return
+			}
+		}
+	}
+}
+
+// escape makes literals of the objects that would be read as parameters.
+func escape(v *hujson.Value) {
+	for name := range membersOf(v) {
+		if name == holeKey || name == literalKey {
+			*v = single(literalKey, *v)
+			return
+		}
+	}
+	for _, inner := range membersOf(v) {
+		escape(inner)
+	}
+	if array, ok := v.Value.(*hujson.Array); ok {
+		for i := range array.Elements {
+			escape(&array.Elements[i])
+		}
+	}
+}
+
+// A drafter puts parameters into a plan.
+type drafter struct {
+	plan *hujson.Value
+	errs []*stages.Error
+}
+
+func (w *drafter) fail(name, hint, format string, args ...any) {
+	w.errs = append(w.errs, stages.Errorf(stages.InvalidArguments, hint, "parameters.%s: %s", texts.Cut(name, 60), fmt.Sprintf(format, args...)))
+}
+
+// parameters returns the schema of the parameters; nil: there are none.
+func (w *drafter) parameters(given json.RawMessage) json.RawMessage {
+	list, err := exactjson.List(given)
+	if len(given) > 0 && err != nil {
+		w.errs = append(w.errs, stages.Errorf(stages.InvalidArguments, `write {"state": {"stage": 1, "arg": "state"}}`, "parameters is not an object"))
+		return nil
+	}
+	if slices.ContainsFunc(list, func(m exactjson.Member) bool { return m.Name == "type" && string(m.Value) == `"object"` }) {
+		return given
+	}
+	var properties []exactjson.Member
+	var required []string
+	for _, m := range list {
+		schema, needed := w.parameter(m)
+		properties = append(properties, exactjson.Member{Name: m.Name, Value: schema})
+		if needed {
+			required = append(required, m.Name)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	whole := []exactjson.Member{{Name: "type", Value: json.RawMessage(`"object"`)}, {Name: "properties", Value: object(properties)}}
+	if required != nil {
+		whole = append(whole, exactjson.Member{Name: "required", Value: json.RawMessage(texts.JSON(required))})
+	}
+	return object(whole)
+}
+
+// parameter puts one parameter into the plan, and returns its schema.
+func (w *drafter) parameter(p exactjson.Member) (schema json.RawMessage, required bool) {
+	list, err := exactjson.List(p.Value)
+	if err != nil {
+		w.fail(p.Name, `write {"stage": 1, "arg": "state"}, or a JSON Schema`, "it is not an object")
+		return nil, false
+	}
+	var rest []exactjson.Member
+	own := map[string]json.RawMessage{}
+	for _, m := range list {
+		switch inner, _ := exactjson.List(m.Value); {
+		case m.Name == "stage", m.Name == "arg", m.Name == "required" && typeOf(m.Value) == "boolean":
+			own[m.Name] = m.Value
+		case m.Name == "schema" && inner != nil:
+			rest = append(rest, inner...)
+		default:
+			rest = append(rest, m)
+		}
+	}
+	required = string(own["required"]) == "true"
+	if own["stage"] == nil && own["arg"] == nil {
+		return object(rest), required
+	}
+	value := w.replace(p.Name, strings.Trim(string(own["stage"]), `"`), own["arg"])
+	if value == nil {
+		return nil, false
+	}
+	return object(described(rest, value, required)), required
+}
+
+// described adds to a schema what the literal says: its type, and the default.
+func described(schema []exactjson.Member, value json.RawMessage, required bool) []exactjson.Member {
+	has := map[string]string{}
+	for _, m := range schema {
+		has[m.Name] = string(m.Value)
+	}
+	if has["type"] == "" && has["enum"] == "" && has["const"] == "" && has["$ref"] == "" {
+		schema = slices.Insert(schema, 0, exactjson.Member{Name: "type", Value: json.RawMessage(`"` + typeOf(value) + `"`)})
+	}
+	var text string
+	if kind := strings.Trim(has["type"], `"`); json.Unmarshal(value, &text) == nil && kind != "string" && kind != "" && json.Valid([]byte(text)) {
+		value = json.RawMessage(text) // an argument of a command is text, whatever it means
+	}
+	if has["default"] == "" && !required {
+		schema = append(schema, exactjson.Member{Name: "default", Value: value})
+	}
+	return schema
+}
+
+// typeOf is the type of a value in JSON Schema.
+func typeOf(value json.RawMessage) string {
+	switch c := value[0]; {
+	case c == '-' || c >= '0' && c <= '9':
+		if bytes.ContainsAny(value, ".eE") {
+			return "number"
+		}
+		return "integer"
+	default:
+		return map[byte]string{'"': "string", '{': "object", '[': "array", 't': "boolean", 'f': "boolean", 'n': "null"}[c]
+	}
+}
+
+// replace puts a parameter in the place of a literal, and returns that; nil: there is an error.
+func (w *drafter) replace(name, stage string, arg json.RawMessage) json.RawMessage {
+	var places []string
+	var found *hujson.Value
+	eachStage(w.plan, "", func(at stages.Place, v *hujson.Value) {
+		if places = append(places, string(at)); string(at) == stage {
+			found = v
+		}
+	})
+	var wanted string
+	switch {
+	case found == nil:
+		w.fail(name, "the stages are "+texts.Fit(strings.Join(places, ", "), 200), "there is no stage %s", texts.Quote(stage))
+		return nil
+	case json.Unmarshal(arg, &wanted) != nil:
+		w.fail(name, `write {"stage": 1, "arg": "state"}`, "arg is not a string")
+		return nil
+	}
+	at, known := argumentNamed(member(found, "args"), wanted)
+	if at == nil {
+		hint := "name another stage, or give pipeline instead of run, and write " + `{"$param": ` + texts.JSON(name) + `} into it`
+		if best := nearest.Name(wanted, known); best != "" && best != wanted {
+			hint = fmt.Sprintf("did you mean %q?", best)
+		} else if known != nil {
+			hint = "its arguments are " + texts.Fit(texts.JSON(known), 300)
+		}
+		w.fail(name, hint, "no argument of stage %s is %s, or more than one", stage, texts.Quote(wanted))
+		return nil
+	}
+	if other := member(at, holeKey); other != nil {
+		w.fail(name, "use one parameter for both", "that argument is the parameter %s already", texts.Quote(textOf(other)))
+		return nil
+	}
+	value := standard(at)
+	*at = single(holeKey, hujson.Value{Value: hujson.String(name)})
+	return value
+}
+
+// single is an object with one member.
+func single(name string, value hujson.Value) hujson.Value {
+	return hujson.Value{Value: &hujson.Object{Members: []hujson.ObjectMember{{Name: hujson.Value{Value: hujson.String(name)}, Value: value}}}}
+}
+
+// argumentNamed finds an argument: of a tool by its name, or by names with points between them; of a command by its text, which
+// must stand there once. It returns the names that there are.
+func argumentNamed(args *hujson.Value, wanted string) (found *hujson.Value, known []string) {
+	if args == nil {
+		return nil, nil
+	}
+	if array, ok := args.Value.(*hujson.Array); ok {
+		for i := range array.Elements {
+			v := &array.Elements[i]
+			known = append(known, textOf(v))
+			if textOf(v) == wanted && found != nil {
+				return nil, known
+			} else if textOf(v) == wanted {
+				found = v
+			}
+		}
+		return found, known
+	}
+	for name, v := range membersOf(args) {
+		known = append(known, name)
+		if name == wanted {
+			return v, known
+		}
+		if rest, ok := strings.CutPrefix(wanted, name+"."); ok {
+			inner, below := argumentNamed(v, rest)
+			if inner != nil {
+				return inner, nil
+			}
+			for _, b := range below {
+				known = append(known, name+"."+b)
+			}
+		}
+	}
+	return nil, known
+}
+
+// Inspect checks a pipeline that an agent of a caller wants to save. The error is that of a plan that cannot be right, whatever
+// servers do.
+func (s *Set) Inspect(ctx context.Context, name string, d *Definition, caller string) *stages.Error {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	t := s.inspect(ctx, Saved{Name: name, Definition: d, Version: Version{Author: Author{Agent: true, Caller: caller}}})
+	if t.Broken == nil || transient(t.Broken) {
+		return nil
+	}
+	e := *t.Broken.(*stages.Error)
+	e.Hint = strings.TrimSuffix(strings.TrimSuffix(e.Hint, fixIt(name)), "; ") // there is nothing to show yet
+	return &e
+}

@@ -1,0 +1,68 @@
+package pipelines
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/mcsh-dev/mcsh/internal/exactjson"
+)
+
+// FromText returns the value of a parameter that a person has typed: as JSON where the schema takes that, else as a string. A
+// string needs no quotes.
+func (d *Definition) FromText(ctx context.Context, name, text string) json.RawMessage {
+	value := json.RawMessage(strings.TrimSpace(text))
+	if json.Valid(value) && value[0] != '"' {
+		if wrong, note := checkerOf(d.InputSchema())(ctx, object([]exactjson.Member{{Name: name, Value: value}}), true); wrong == nil && note == "" {
+			return value
+		}
+	}
+	return json.RawMessage(hujson.String(text))
+}
+
+// Choices returns the values of a parameter that takes only some.
+func (d *Definition) Choices(name string) (list []string) {
+	var schema struct {
+		Properties map[string]struct {
+			Type json.RawMessage
+			Enum []json.RawMessage
+		}
+	}
+	_ = json.Unmarshal(d.Parameters, &schema) // it was read as a schema before
+	p := schema.Properties[name]
+	if string(p.Type) == `"boolean"` {
+		return []string{"false", "true"}
+	}
+	for _, value := range p.Enum {
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+// ExampleArgs are arguments of a call: the defaults, and a gap for each other parameter.
+func (d *Definition) ExampleArgs() json.RawMessage {
+	list := d.defaults()
+	for _, name := range d.names {
+		if !slices.ContainsFunc(list, func(m exactjson.Member) bool { return m.Name == name }) {
+			list = append(list, exactjson.Member{Name: name, Value: json.RawMessage(`"..."`)})
+		}
+	}
+	return object(list)
+}
+
+// Args are the arguments of a call.
+func Args(values map[string]json.RawMessage) json.RawMessage {
+	var list []exactjson.Member
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, exactjson.Member{Name: name, Value: values[name]})
+	}
+	return object(list)
+}
