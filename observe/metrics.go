@@ -29,6 +29,7 @@ type Metrics struct {
 	output, previewed                  prometheus.Counter
 
 	servers *names
+	traffic traffic
 }
 
 // Build describes the running program.

@@ -115,6 +115,7 @@ func (m *Metrics) called(server string, elapsed time.Duration, bytes int, err er
 	m.calls.WithLabelValues(label, code).Inc()
 	m.callTime.WithLabelValues(label).Observe(elapsed.Seconds())
 	m.results.WithLabelValues(label).Add(float64(bytes))
+	m.traffic.add(time.Now(), bytes, err != nil)
 }
 
 // tools counts, times, traces and logs the calls of tools.

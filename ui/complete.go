@@ -119,8 +119,8 @@ func (s spot) stage() int {
 
 var stringMember = lazy.Regexp(`"(type|server|name|command)"\s*:\s*"([^"\\]*)"`)
 
-// members are the strings in a stage that begins at an offset of a text, as far as they are written.
-func members(text string, start int) map[string]string {
+// written are the strings in a stage that begins at an offset of a text, as far as they are written.
+func written(text string, start int) map[string]string {
 	found, depth := map[string]string{}, 0
 	rest := text[start:min(len(text), start+64<<10)]
 	end := len(rest)
@@ -159,7 +159,7 @@ func complete(ctx context.Context, w Words, text, before string) []option {
 	case at < 0:
 		return nil
 	}
-	stage := members(text, s.open[at].start)
+	stage := written(text, s.open[at].start)
 	top := s.open[n-1]
 	switch {
 	case at == n-1 && !top.value:
@@ -218,16 +218,16 @@ func pathOptions(ctx context.Context, w Words, s spot, text string, at int) []op
 	if args := strings.LastIndex(before[:begin], `{"type"`); strings.Contains(before[max(0, args):begin], `"args"`) {
 		begin = args // the arguments are an object of their own
 	}
-	tool := members(text, begin)
+	tool := written(text, begin)
 	if tool["type"] != "tool" {
 		return nil
 	}
 	_, paths := w.Tool(ctx, tool["server"], tool["name"])
-	written := jqPath().FindString(s.string)
-	front := strings.TrimSuffix(s.string, written)
+	typed := jqPath().FindString(s.string)
+	front := strings.TrimSuffix(s.string, typed)
 	var list []option
 	for _, path := range paths {
-		if strings.HasPrefix(path, written) && len(list) < maxWords {
+		if strings.HasPrefix(path, typed) && len(list) < maxWords {
 			list = append(list, option{Label: front + path, Detail: "seen in results"})
 		}
 	}

@@ -15,6 +15,7 @@ type Options struct {
 	About   func() control.Gateway // describes the gateway
 	Results bool                   // operators see the results of others, too
 
+	Activity   Activity
 	System     System
 	Runs       Runs
 	Playground Playground
@@ -74,7 +75,7 @@ type Person struct {
 	ID       string // of the identity; empty: nobody authenticates
 	Name     string // for people
 	Operator bool   // sees what all callers do, not only own runs
-	Alone    bool   // nobody authenticates: all is this person's
+	Results  bool   // sees the data of what all callers do, too
 }
 
 // Handler serves the console to those who come through a door. Requests for other hosts must have been refused before. The path of
@@ -104,9 +105,9 @@ func (c *Console) Handler(d Door) http.Handler {
 
 // visit returns the visit of a request that comes through a door.
 func (c *Console) visit(w http.ResponseWriter, r *http.Request, d Door) *Visit {
-	v := &Visit{Request: r, Base: d.Base(r), Who: Person{Operator: d.Guard == nil, Alone: d.Guard == nil}, console: c, w: w}
+	v := &Visit{Request: r, Base: d.Base(r), Who: Person{Operator: d.Guard == nil, Results: d.Guard == nil}, console: c, w: w}
 	if identity, known := auth.IdentityOf(r.Context()); known {
-		v.Who = Person{ID: identity.ID, Name: identity.Name, Operator: identity.Operator}
+		v.Who = Person{ID: identity.ID, Name: identity.Name, Operator: identity.Operator, Results: identity.Operator && c.options.Results}
 	}
 	return v
 }

@@ -17,18 +17,21 @@ func functions(assets map[string]*asset) template.FuncMap {
 	return template.FuncMap{
 		"asset":    func(name string) string { return assets[name].address() }, // a page with a wrong name fails in tests
 		"icon":     icon,
+		"runKind":  runKind,
 		"bytes":    bytesText[int64],
 		"ibytes":   bytesText[int],
 		"number":   number,
 		"count":    func(n int, noun string) string { return texts.Count(n, noun) },
 		"duration": Duration,
 		"since":    func(t time.Time) string { return Duration(time.Since(t)) },
+		"ago":      ago,
 		"time":     func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
 		"machine":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"cut":      func(n int, s string) string { return texts.Fit(s, n) },
 		"percent":  func(part, whole float64) string { return strconv.FormatFloat(100*part/math.Max(whole, 1), 'f', 0, 64) },
 		"json":     texts.JSON,
 		"calls":    func(n int64) string { return texts.Count(n, "call") },
+		"lines":    diffLines,
 		"took":     func(r control.Run) string { return Duration(elapsed(&r)) },
 		"segment":  url.PathEscape,  // a part of a path
 		"query":    url.QueryEscape, // a value in an address
@@ -71,6 +74,14 @@ func number(n any) string {
 	return sign + s
 }
 
+// ago writes the time since t, as the browser writes it later.
+func ago(t time.Time) string {
+	if d := time.Since(t); d >= time.Second {
+		return Duration(d.Truncate(time.Second)) + " ago"
+	}
+	return "now"
+}
+
 // Duration writes a duration with three digits or less: "0.4 ms", "250 ms", "1.25 s", "3 min 5 s", "2 h 10 min", "3 d 4 h".
 func Duration(d time.Duration) string {
 	short := func(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
@@ -94,4 +105,21 @@ func Duration(d time.Duration) string {
 		return two(time.Hour, " h", time.Minute, " min")
 	}
 	return two(24*time.Hour, " d", time.Hour, " h")
+}
+
+// diffLines are the lines of a diff with their classes.
+func diffLines(diff string) (list []Fact) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(diff, "\n"), "\n") {
+		class := "same"
+		switch {
+		case strings.HasPrefix(line, "+"):
+			class = "added"
+		case strings.HasPrefix(line, "-"):
+			class = "removed"
+		case strings.HasPrefix(line, "@@"), strings.HasPrefix(line, "diff "):
+			class = "at"
+		}
+		list = append(list, Fact{class, line})
+	}
+	return list
 }

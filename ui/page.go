@@ -29,5 +29,5 @@ type act struct {
 
 // pages is the table of pages, in the order of the menu.
 func pages() []page {
-	return []page{startPage(), playgroundPage(), resultPage(), runsPage(), runPage(), outputPage(), systemPage()}
+	return []page{startPage(), playgroundPage(), resultPage(), runsPage(), runPage(), outputPage(), pipelinesPage(), pipelinePage(), pipelineEditPage(), pipelineNewPage(), systemPage()}
 }

@@ -52,7 +52,7 @@ func playgroundPage() page {
 func resultPage() page {
 	return page{
 		path: "playground/result/{request}", title: "Playground", file: "playground.html", above: "playground",
-		there: func(o *Options) bool { return o.Playground != nil && o.Runs != nil }, show: showResult,
+		there: func(o *Options) bool { return o.Playground != nil && o.Runs != nil }, show: showTried,
 	}
 }
 
@@ -76,6 +76,7 @@ type planView struct {
 
 // A resultView is what has become of a run.
 type resultView struct {
+	Act      string // address of the form that runs it
 	Request  string
 	Run      *runView // nil: nothing has begun, or it is forgotten
 	Dry      bool
@@ -94,7 +95,7 @@ func showPlayground(v *Visit) (any, error) {
 	if request == "" || v.Options().Runs == nil {
 		return view, nil
 	}
-	d, err := v.Options().Runs.Run(v.viewer(), request)
+	d, err := v.Options().Runs.Run(v.Viewer(), request)
 	switch {
 	case err != nil:
 		return nil, problemOf(err)
@@ -168,6 +169,7 @@ func runPlan(v *Visit) (any, error) {
 		return nil, &Problem{http.StatusUnprocessableEntity, "There is no pipeline", "the editor is empty", "write an array of stages"}
 	}
 	view := playgroundView{Text: text, Result: v.run(text, v.PostFormValue("dry") != "", v.PostFormValue("agreed"))}
+	view.Result.Act = "playground/run"
 	return view, nil
 }
 
@@ -193,7 +195,7 @@ func (v *Visit) result(request string) resultView {
 	if reply, ended := v.Options().Playground.Reply(v.Context(), request); ended {
 		r.Reply = &reply
 	}
-	d, err := v.Options().Runs.Run(v.viewer(), request)
+	d, err := v.Options().Runs.Run(v.Viewer(), request)
 	if err != nil {
 		return r // nothing is kept of it
 	}
@@ -209,7 +211,7 @@ func (v *Visit) result(request string) resultView {
 	return r
 }
 
-func showResult(v *Visit) (any, error) {
+func showTried(v *Visit) (any, error) {
 	request := v.PathValue("request")
 	view := playgroundView{Text: example, Plan: planView{Empty: true}, Result: v.result(request)}
 	if view.Result.Run == nil && view.Result.Reply == nil {

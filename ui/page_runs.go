@@ -34,11 +34,6 @@ const (
 	maxFilter  = 200      // bytes of a text to look for
 )
 
-// viewer says which runs the person sees.
-func (v *Visit) viewer() control.Viewer {
-	return control.Viewer{All: v.Who.Operator, Caller: v.Who.ID, Results: v.Who.Alone || v.Who.Operator && v.Options().Results}
-}
-
 func runsPage() page {
 	return page{
 		path: "runs", title: "Runs", file: "runs.html", menu: "runs", keys: "r",
@@ -84,7 +79,7 @@ func showRuns(v *Visit) (any, error) {
 	}
 	f = view.RunFilter
 	f.Limit = view.Page * runsOnPage
-	list := v.Options().Runs.Runs(v.viewer(), f)
+	list := v.Options().Runs.Runs(v.Viewer(), f)
 	view.Rows = list.Runs[min(f.Limit-runsOnPage, len(list.Runs)):]
 	view.Filtered = f.Tool+f.Caller+f.Text+view.State != ""
 	at := func(page int) string {
@@ -173,7 +168,7 @@ type timeBar struct {
 }
 
 func showRun(v *Visit) (any, error) {
-	d, err := v.Options().Runs.Run(v.viewer(), v.PathValue("request"))
+	d, err := v.Options().Runs.Run(v.Viewer(), v.PathValue("request"))
 	if err != nil {
 		return nil, problemOf(err)
 	}
@@ -271,7 +266,7 @@ func (v *Visit) sample(r *runView, stage int) *sampleView {
 	if stage < 1 || stage > len(r.Stages) || r.Stages[stage-1].Kept == nil {
 		return nil
 	}
-	part, err := v.Options().Runs.Output(v.viewer(), control.OutputRequest{Request: r.Request, Stage: stage, Max: sampleMost})
+	part, err := v.Options().Runs.Output(v.Viewer(), control.OutputRequest{Request: r.Request, Stage: stage, Max: sampleMost})
 	if err != nil {
 		return nil
 	}
@@ -346,7 +341,7 @@ func spaced(raw json.RawMessage) string {
 }
 
 func cancelRun(v *Visit) (any, error) {
-	if err := v.Options().Runs.Cancel(v.viewer(), v.PathValue("request")); err != nil {
+	if err := v.Options().Runs.Cancel(v.Viewer(), v.PathValue("request")); err != nil {
 		return nil, problemOf(err)
 	}
 	v.Notice("The run is being cancelled. Calls that may change something end first.")
@@ -360,7 +355,7 @@ func download(v *Visit) (any, error) {
 		return nil, &Problem{http.StatusBadRequest, "There is no such stage", "stages have numbers", ""}
 	}
 	r := control.OutputRequest{Request: v.PathValue("request"), Stage: stage}
-	part, err := v.Options().Runs.Output(v.viewer(), r)
+	part, err := v.Options().Runs.Output(v.Viewer(), r)
 	if err != nil {
 		return nil, problemOf(err)
 	}
@@ -378,7 +373,7 @@ func download(v *Visit) (any, error) {
 		if r.Offset >= part.Size || len(part.Data) == 0 {
 			return nil, nil
 		}
-		if part, err = v.Options().Runs.Output(v.viewer(), r); err != nil {
+		if part, err = v.Options().Runs.Output(v.Viewer(), r); err != nil {
 			panic(http.ErrAbortHandler) // the browser must see that the file is not whole
 		}
 	}

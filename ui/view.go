@@ -60,7 +60,7 @@ func (v *Visit) outputView(r *runView) *outputView {
 	from, _ := strconv.ParseInt(q.Get("from"), 10, 64) // else 0
 	view := &outputView{Kind: cmp.Or(q.Get("as"), ""), Link: r.Self + "/output"}
 	request := control.OutputRequest{Request: r.Request, Offset: max(0, from)}
-	part, err := v.Options().Runs.Output(v.viewer(), request)
+	part, err := v.Options().Runs.Output(v.Viewer(), request)
 	if err != nil {
 		return &outputView{Problem: err.Error()}
 	}
@@ -81,7 +81,7 @@ func (v *Visit) outputView(r *runView) *outputView {
 		view.Kind = view.Kinds[0].Name
 	}
 	if view.Kind == "json" {
-		view.Text, view.Left = indented(rows)
+		view.Text, view.Left = indentedValues(rows)
 		return view
 	}
 	if view.Kind == "text" {
@@ -111,8 +111,8 @@ func jsonValues(data []byte) (list []json.RawMessage) {
 	return list
 }
 
-// indented writes values for people, cut to a window.
-func indented(list []json.RawMessage) (text string, left int) {
+// indentedValues writes values for people, cut to a window.
+func indentedValues(list []json.RawMessage) (text string, left int) {
 	var b bytes.Buffer
 	for i, value := range list {
 		if i > 0 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
@@ -30,12 +31,9 @@ func (v *Visit) Options() *Options { return &v.console.options }
 // Header returns the header of the answer.
 func (v *Visit) Header() http.Header { return v.w.Header() }
 
-// SeesRunsOf reports whether the person may know of the runs of an identity.
-func (v *Visit) SeesRunsOf(id string) bool { return v.Who.Operator || v.Who.Alone || id == v.Who.ID }
-
-// SeesResultsOf reports whether the person may see the data of the runs of an identity.
-func (v *Visit) SeesResultsOf(id string) bool {
-	return v.Who.Alone || v.Who.Operator && v.console.options.Results || id == v.Who.ID
+// Viewer returns who asks about runs. The data of runs that are not the person's own needs Results.
+func (v *Visit) Viewer() control.Viewer {
+	return control.Viewer{All: v.Who.Operator, Caller: v.Who.ID, Results: v.Who.Results || !v.Who.Operator}
 }
 
 // Fragment reports whether only a part of the page is asked for.

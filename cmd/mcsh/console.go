@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -12,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/auth"
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/ui"
 )
 
@@ -45,15 +48,22 @@ func (c *consoleFlags) listens(l *listenFlags) bool {
 	return c.on || !c.off && started && (l.auth.enabled() || l.alone())
 }
 
-// newConsole returns the console of a gateway; nil: it has none.
-func newConsole(c consoleFlags, s settings, source *controlled, x gatewayParts) (*ui.Console, error) {
+// newConsole returns the console of a gateway, which follows its runs until ctx is done; nil: it has none.
+func newConsole(ctx context.Context, c consoleFlags, s settings, source *controlled, x gatewayParts) (*ui.Console, error) {
 	if c.off {
 		return nil, nil
 	}
 	shown := &shown{settings: s, source: source, parts: x}
 	trials := &trials{gatewayParts: x}
-	console, err := ui.New(ui.Options{About: source.Gateway, Results: c.results, System: shown, Runs: source, Playground: trials})
-	trials.console = console
+	o := ui.Options{About: source.Gateway, Results: c.results, Activity: shown, System: shown, Runs: source, Playground: trials}
+	if x.parts.saved != nil {
+		o.Pipelines = &savedShown{savedPipelines{x.parts.saved, x.parts}}
+	}
+	console, err := ui.New(o)
+	if err == nil {
+		trials.console = console
+		go shown.follow(ctx, console)
+	}
 	return console, err
 }
 
@@ -190,3 +200,30 @@ func (s *shown) links() []ui.Link {
 }
 
 var _ ui.System = (*shown)(nil)
+
+// Servers implements [ui.Activity].
+func (s *shown) Servers() []control.Server { return s.source.Servers() }
+
+// Runs implements [ui.Activity].
+func (s *shown) Runs(v control.Viewer, f control.RunFilter) control.RunList {
+	return s.source.Runs(v, f)
+}
+
+// Calls implements [ui.Activity].
+func (s *shown) Calls() []ui.CallStep {
+	return convert(s.parts.monitor.metrics.Traffic(), func(step observe.Step) ui.CallStep { return ui.CallStep(step) })
+}
+
+// follow tells the open pages of the console when runs change, until ctx is done.
+func (s *shown) follow(ctx context.Context, console *ui.Console) {
+	for cursor := uint64(0); ; {
+		next, err := s.source.Wait(ctx, cursor)
+		if err != nil {
+			return
+		}
+		if cursor != 0 {
+			console.Changed("runs")
+		}
+		cursor = next
+	}
+}

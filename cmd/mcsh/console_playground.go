@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/preview/shape"
@@ -274,19 +273,6 @@ func (t *trials) Commands() (list []ui.Word) {
 		}
 	}
 	return list
-}
-
-// followRuns tells a console of runs that begin, go on and end.
-func followRuns(ctx context.Context, console *ui.Console, runs control.Runs) {
-	var cursor uint64
-	for console != nil {
-		next, err := runs.Wait(ctx, cursor)
-		if err != nil {
-			return
-		}
-		cursor = next
-		console.Changed("runs")
-	}
 }
 
 var _ ui.Playground = (*trials)(nil)

@@ -206,7 +206,9 @@ func (p *program) runsOutputCommand() *cobra.Command {
 				return nil
 			}
 		}
-	}, func(cmd *cobra.Command) { cmd.Flags().IntVar(&stage, "stage", 0, "its stage, from 1 (default: the last)") })
+	}, func(cmd *cobra.Command) {
+		cmd.Flags().IntVar(&stage, "stage", 0, "its stage, from 1 (default: the last)")
+	})
 }
 
 func (p *program) runsWaitCommand() *cobra.Command {

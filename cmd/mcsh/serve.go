@@ -122,14 +122,11 @@ func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c
 	if err != nil {
 		return err
 	}
-	console, err := newConsole(pages, s, source, x)
+	console, err := newConsole(ctx, pages, s, source, x)
 	if err != nil {
 		return err
 	}
 	defer p.serveControl(s, source, console, x.log)()
-	following, stop := context.WithCancel(ctx)
-	defer stop()
-	go followRuns(following, console, source)
 	defer followPipelines(ctx, x.parts, x.gateway, x.log)()
 	end.stop = x.gateway.Close
 	if x.listeners == nil {

@@ -118,6 +118,28 @@ on("click", (e) => {
   else if (e.target.matches("dialog")) e.target.close(); // beside its box
 });
 
+// --- Times, for the place and the language of the browser.
+
+const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+function ago(then) {
+  const seconds = Math.floor((Date.now() - then) / 1000);
+  const [size, unit] = units.find(([n]) => seconds >= n) || [1, "s"];
+  return seconds < 1 ? "now" : `${Math.floor(seconds / size)} ${unit} ago`;
+}
+
+function times() {
+  for (const t of all("time")) {
+    const then = new Date(t.dateTime), text = "ago" in t.dataset ? ago(then) : then.toLocaleString();
+    if (t.textContent !== text) t.textContent = text;
+    if ("ago" in t.dataset) t.title = then.toLocaleString();
+  }
+}
+
+on("htmx:afterSettle", times);
+setInterval(times, 5000);
+times();
+
 // --- Keys: g and a letter leads to a page.
 
 let before = "";
