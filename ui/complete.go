@@ -149,6 +149,9 @@ func written(text string, start int) map[string]string {
 
 // complete proposes what can be written where before ends in text.
 func complete(ctx context.Context, w Words, text, before string) []option {
+	if !strings.HasPrefix(text, before) {
+		text = before
+	}
 	s := spotOf(before)
 	n, at := len(s.open), s.stage()
 	switch {
@@ -215,7 +218,7 @@ func pathOptions(ctx context.Context, w Words, s spot, text string, at int) []op
 	if begin < 0 || !strings.Contains(before[begin:], "}") {
 		return nil
 	}
-	if args := strings.LastIndex(before[:begin], `{"type"`); strings.Contains(before[max(0, args):begin], `"args"`) {
+	if args := strings.LastIndex(before[:begin], `{"type"`); args >= 0 && strings.Contains(before[args:begin], `"args"`) {
 		begin = args // the arguments are an object of their own
 	}
 	tool := written(text, begin)

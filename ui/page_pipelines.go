@@ -63,7 +63,9 @@ func pipelinePage() page {
 	return page{
 		path: "pipelines/{name}", title: "Pipeline", file: "pipeline.html", above: "pipelines", there: hasPipelines, show: showPipeline,
 		acts: []act{
-			{"pipelines/{name}/run", runSaved}, {"pipelines/{name}/test", testSaved}, {"pipelines/{name}/adopt", adoptSaved},
+			{"pipelines/{name}/run", runSaved},
+			{"pipelines/{name}/test", testSaved},
+			{"pipelines/{name}/adopt", adoptSaved},
 			{"pipelines/{name}/remove", removeSaved},
 		},
 	}
@@ -77,8 +79,10 @@ func pipelineEditPage() page {
 }
 
 func pipelineNewPage() page {
-	return page{path: "pipelines-new", title: "New pipeline", file: "pipelineedit.html", above: "pipelines", there: hasPipelines, show: newSaved,
-		acts: []act{{"pipelines-new/save", saveSaved}}}
+	return page{
+		path: "pipelines-new", title: "New pipeline", file: "pipelineedit.html", above: "pipelines", there: hasPipelines, show: newSaved,
+		acts: []act{{"pipelines-new/save", saveSaved}},
+	}
 }
 
 // A savedRow is a row of the list.

@@ -216,7 +216,9 @@ func timeBars(r *runView) (list []timeBar) {
 		if took == 0 && r.Live() && s.BytesIn+s.BytesOut+s.Calls > 0 {
 			took = r.Elapsed
 		}
-		share := func(d time.Duration) string { return strconv.FormatFloat(min(100, 100*float64(d)/float64(whole)), 'f', 1, 64) + "%" }
+		share := func(d time.Duration) string {
+			return strconv.FormatFloat(min(100, 100*float64(d)/float64(whole)), 'f', 1, 64) + "%"
+		}
 		list = append(list, timeBar{s.Place, s.Label, took, min(busy, took), share(took), share(min(busy, took)), r.Self + "?stage=" + url.QueryEscape(s.Place) + "#stage"})
 	}
 	return list
@@ -232,9 +234,19 @@ func (v *Visit) stageView(r *runView, s *control.RunStage) *stageView {
 		name string
 		n    int64
 	}{
-		{"Items", s.Items + s.Resumed}, {"Succeeded", s.OK}, {"Failed", s.Failed}, {"Skipped", s.Skipped}, {"After a retry", s.Retried}, {"Retries", s.Retries},
-		{"Shared answers", s.Shared}, {"From an earlier run", s.Resumed}, {"Calls", s.Calls}, {"Refused", s.Refused}, {"Without an answer", s.Unknown},
-		{"Pages", s.Pages}, {"Items on pages", s.Fetched},
+		{"Items", s.Items + s.Resumed},
+		{"Succeeded", s.OK},
+		{"Failed", s.Failed},
+		{"Skipped", s.Skipped},
+		{"After a retry", s.Retried},
+		{"Retries", s.Retries},
+		{"Shared answers", s.Shared},
+		{"From an earlier run", s.Resumed},
+		{"Calls", s.Calls},
+		{"Refused", s.Refused},
+		{"Without an answer", s.Unknown},
+		{"Pages", s.Pages},
+		{"Items on pages", s.Fetched},
 	} {
 		if row.n > 0 {
 			view.Facts = append(view.Facts, Fact{row.name, number(row.n)})

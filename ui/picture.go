@@ -73,7 +73,7 @@ func runLanes(d *control.RunDetail, list []control.RunStage, current string) []l
 	return lanes(list, func(s control.RunStage) (box, string, string) {
 		b := box{
 			Place: s.Place, Changes: s.Changes, State: stateOf(d, &s), Figures: figures(&s), Done: min(s.OK+s.Failed+s.Resumed, s.Total), Total: s.Total,
-			Link:  "runs/" + url.PathEscape(d.Request) + "?stage=" + url.QueryEscape(s.Place) + "#stage", Current: s.Place == current,
+			Link: "runs/" + url.PathEscape(d.Request) + "?stage=" + url.QueryEscape(s.Place) + "#stage", Current: s.Place == current,
 			Lanes: runLanes(d, s.Stages, current),
 		}
 		if s.Total == 0 && s.ToolTotal > 0 && !s.Ended {

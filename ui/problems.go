@@ -165,4 +165,3 @@ func fixOf(text string, from, to int, e *stages.Error) *fix {
 	}
 	return &fix{"Write " + texts.Fit(name, 80), text[:from] + strings.Replace(stage, word, name, 1) + text[to:], true}
 }
-

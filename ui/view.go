@@ -23,17 +23,17 @@ const (
 
 // An outputView is a window of the output of a run: as text, and what has at most [control.MaxPart] as JSON or a table.
 type outputView struct {
-	Kind            string // text, json or table
-	Kinds           []Fact // the kinds that there are, with their addresses
-	Text            string
-	From, To, Size  int64
-	Before, Behind  string // addresses of the neighbouring windows
-	Columns         []string
-	Rows            [][]string
-	Left            int // rows or bytes that are not shown
-	Link            string
-	Problem         string
-	Part            string // the part of a page that the addresses are for; empty: they are pages
+	Kind           string // text, json or table
+	Kinds          []Fact // the kinds that there are, with their addresses
+	Text           string
+	From, To, Size int64
+	Before, Behind string // addresses of the neighbouring windows
+	Columns        []string
+	Rows           [][]string
+	Left           int // rows or bytes that are not shown
+	Link           string
+	Problem        string
+	Part           string // the part of a page that the addresses are for; empty: they are pages
 }
 
 // inPart makes the addresses of a view, which begin with from, those of a part of another page.
