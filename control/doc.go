@@ -15,5 +15,7 @@
 //     is an error.
 //   - HTTP/1.1 with JSON, because each language and curl have it, and the same API can serve other machines over the
 //     listener of the gateway.
-//   - Answers hold neither arguments nor data, no ids that give access to outputs, and no text that a server has written.
+//   - Answers hold neither arguments nor data, no ids that give access to outputs, and no text that a server has written. Requests
+//     about single runs are the exception, for a [Viewer] of results: the socket's user, who could read the memory of the gateway
+//     too, and others only where the operator allows it.
 package control

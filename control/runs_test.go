@@ -81,8 +81,12 @@ func TestRuns(t *testing.T) {
 			t.Errorf("got %v, %v, %v, %v, %d, %v", live, list, run, part, cursor, err6)
 		}
 		want := []any{
-			v, control.RunFilter{States: []string{control.RunLive, control.RunAsking}}, v, filter, v, "q_1",
-			v, control.OutputRequest{Request: "q_1", Stage: 1, Offset: 4, Max: 5}, uint64(7), v, "q_1",
+			v,
+			control.RunFilter{States: []string{control.RunLive, control.RunAsking}},
+			v, filter, v, "q_1",
+			v,
+			control.OutputRequest{Request: "q_1", Stage: 1, Offset: 4, Max: 5},
+			uint64(7), v, "q_1",
 		}
 		if diff := cmp.Diff(want, source.queries); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)

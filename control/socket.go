@@ -87,18 +87,21 @@ func (s *Socket) Pages(h http.Handler) { s.pages = h }
 
 // handler returns the API with the pages.
 func (s *Socket) handler(source Source) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/", Handler(source, Viewer{All: true, Results: true}))
-	if s.pages != nil {
-		mux.HandleFunc(PagesPath, func(w http.ResponseWriter, r *http.Request) {
-			c := http.NewResponseController(w)
-			if err := errors.Join(c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{})); err != nil {
-				return // the connection is gone
-			}
-			http.StripPrefix(strings.TrimSuffix(PagesPath, "/"), s.pages).ServeHTTP(w, r)
-		})
+	api := Handler(source, Viewer{All: true, Results: true})
+	if s.pages == nil {
+		return api
 	}
-	return mux
+	pages := http.StripPrefix(strings.TrimSuffix(PagesPath, "/"), s.pages)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, PagesPath) {
+			api.ServeHTTP(w, r)
+			return
+		}
+		c := http.NewResponseController(w)
+		if errors.Join(c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{})) == nil { // or the connection is gone
+			pages.ServeHTTP(w, r)
+		}
+	})
 }
 
 // Serve serves the API of a gateway until Close, with the data of its runs: the other end is a program of the same user, who could

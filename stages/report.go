@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -222,7 +223,7 @@ func (r *StageReport) total(whole bool) int64 {
 	case !whole || r.Items == 0 || begun <= 0:
 		return 0
 	}
-	return int64(float64(r.Items) * float64(r.BytesIn) / float64(begun))
+	return int64(math.Round(float64(r.Items) * float64(r.BytesIn+1) / float64(begun+1))) // a separator is read with the next item
 }
 
 // windows returns those of stages, in their order.

@@ -2,7 +2,7 @@ package ui_test
 
 import (
 	"os"
-	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/mcsh-dev/mcsh/ui/uitest"
@@ -17,9 +17,19 @@ func TestSystemPage(t *testing.T) {
 	p.See("#system-state", "Sandbox")
 	p.Until(`(window.first ||= document.querySelector("#system-state")) && !window.first.isConnected`) // it was swapped
 	p.Axe()
-	if dir := os.Getenv("UITEST_SHOTS"); dir != "" {
-		p.Screenshot(filepath.Join(dir, "system-light.png"), uitest.View{Width: 1440, Height: 900})
-		p.Screenshot(filepath.Join(dir, "system-dark.png"), uitest.View{Width: 1440, Height: 900, Dark: true})
-		p.Screenshot(filepath.Join(dir, "system-narrow.png"), uitest.View{Width: 360, Height: 740})
-	}
+	shoot(p, "system-light.png", uitest.View{Width: 1440, Height: 900})
+	shoot(p, "system-dark.png", uitest.View{Width: 1440, Height: 900, Dark: true})
+	shoot(p, "system-narrow.png", uitest.View{Width: 360, Height: 740})
+}
+
+// TestRestart: a page says that its gateway does not answer, and loads again when that has restarted.
+func TestRestart(t *testing.T) {
+	g := uitest.Serve(t)
+	p := uitest.Open(t, g.URL+"system")
+	p.Allow("ERR_") // requests to a gateway that has ended
+	p.Until(`(window.first ||= document.querySelector("#system-state")) && !window.first.isConnected`)
+	g.End()
+	p.See("#banner", "does not answer")
+	uitest.ServeAt(t, strings.TrimSuffix(strings.TrimPrefix(g.URL, "http://"), "/"), g.State)
+	p.Until(`!window.first && document.querySelector("#system-state")`)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcsh-dev/mcsh/ui"
@@ -17,7 +18,7 @@ import (
 
 const partsPage = `<!doctype html><html lang="en"><title>parts</title><link rel="stylesheet" href="style.css"><link rel="stylesheet" href="plot.css">
 <script type="module" src="editor.js"></script><script type="module" src="plot.js"></script>
-<body hx-headers='{"X-Console-Token": "secret"}'><main><form><mcsh-editor name="pipeline" label="Pipeline" check="check" complete="complete">[{"type": "taol"}]</mcsh-editor>
+<body hx-headers='{"X-Console-Token": "secret"}'><main><h1>Parts</h1><form><mcsh-editor name="pipeline" label="Pipeline" check="check" complete="complete">[{"type": "taol"}]</mcsh-editor>
 <button type="button" data-mod-enter>Run</button></form>
 <mcsh-plot label="Calls">{"x": [1700000000, 1700000060, 1700000120], "series": [{"label": "calls", "values": [1, 5, 3]}]}</mcsh-plot></main>
 <script type="module" src="test.js"></script>`
@@ -66,7 +67,7 @@ func TestEditor(t *testing.T) {
 	p.Until(inside + `.querySelector(".cm-lintRange-error")?.textContent === '"taol"'`)
 	p.Axe()
 	uitest.Value[bool](p, `document.querySelector("mcsh-editor").focus(), true`)
-	p.Do(chromedp.KeyEvent("m", chromedp.KeyModifiers(chromedp.ModifierCtrl, chromedp.ModifierShift))) // the list of mistakes
+	p.Do(chromedp.KeyEvent("M", chromedp.KeyModifiers(chromedp.ModifierCtrl, chromedp.ModifierShift))) // the list of mistakes
 	p.Until(inside + `.querySelector(".cm-diagnosticAction")?.textContent === "Write tool"`)
 	uitest.Value[bool](p, inside+`.querySelector(".cm-diagnosticAction").click(), true`)
 	p.Until(`new FormData(document.querySelector("form")).get("pipeline") === '[{"type": "tool"}]'`)
@@ -75,7 +76,10 @@ func TestEditor(t *testing.T) {
 		e.view.dispatch({selection: {anchor: e.value.length - 3}}); e.focus(); e.complete(); return true })()`)
 	p.Until(inside + `.querySelector(".cm-tooltip-autocomplete li")?.textContent.includes("demo")`)
 	p.Until(inside + `.querySelector(".cm-tooltip-autocomplete li[aria-selected]")`)
-	p.Do(chromedp.Sleep(200*time.Millisecond), chromedp.KeyEvent("\r")) // the editor takes no Enter within 75 ms after the list has come
+	p.Do(chromedp.Sleep(200 * time.Millisecond))                         // the editor takes no Enter within 75 ms after the list has come
+	uitest.Call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{ // without the character, which a page that takes the key does not get
+		Type: input.DispatchKeyEventTypeRawKeyDown, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13,
+	})
 	p.Until(`document.querySelector("mcsh-editor").value === '[{"type": "tool", "server": "demo"}]'`)
 	p.Do(chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 	p.Until("window.ran")

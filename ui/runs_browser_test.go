@@ -68,7 +68,7 @@ func TestRunsPage(t *testing.T) {
 	p.Until(`document.querySelectorAll("#run-list tbody tr").length === 1 && location.search.includes("state=failed")`)
 	p.Go(g.URL + "runs/" + request + "?stage=3&as=table#stage")
 	p.See("#stage", "demo/get_customer")
-	p.See("#output", "regions")
+	p.See("#output", "region")
 	p.See(".time-line", "5 parallel")
 	looks(p, "run")
 	if got := uitest.Value[string](p, `fetch("runs/`+request+`/output?of=3").then((r) => r.headers.get("Content-Disposition"))`); !strings.HasPrefix(got, "attachment") {

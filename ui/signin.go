@@ -99,7 +99,7 @@ func askToSignIn(v *Visit, d Door, why *auth.Refusal) {
 
 // signInWithToken opens a session for the token of a form.
 func signInWithToken(v *Visit, d Door) {
-	v.Body = http.MaxBytesReader(v.w, v.Body, maxForm)
+	v.Body = http.MaxBytesReader(v.w, v.Body, maxSignIn)
 	if err := v.checkCSRF(); err != nil {
 		v.fail(err)
 		return
@@ -111,8 +111,11 @@ func signInWithToken(v *Visit, d Door) {
 	v.To(ownPath(v.PostFormValue("next")))
 }
 
-// maxToken bounds a token, in bytes, as a guard does.
-const maxToken = 16 << 10
+// maxToken bounds a token, in bytes, as a guard does; maxSignIn bounds the form of those whom nobody knows yet.
+const (
+	maxToken  = 16 << 10
+	maxSignIn = 64 << 10
+)
 
 // open opens a session for a token, or returns why there is none.
 func (v *Visit) open(d Door, token string) *auth.Refusal {
@@ -132,6 +135,7 @@ func (v *Visit) open(d Door, token string) *auth.Refusal {
 
 // logOut ends the session of a browser.
 func logOut(v *Visit, d Door) {
+	v.Body = http.MaxBytesReader(v.w, v.Body, maxSignIn)
 	word := d.cookie(v.Request, sessionCookie)
 	if s, _, known := v.console.sessions.get(word); known {
 		v.Who.ID = s.person

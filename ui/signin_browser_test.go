@@ -27,9 +27,7 @@ func TestSignInWithToken(t *testing.T) {
 	p.Allow("401")
 	p.See("main", "Sign in")
 	p.Axe()
-	if dir := os.Getenv("UITEST_SHOTS"); dir != "" {
-		p.Screenshot(filepath.Join(dir, "signin.png"), uitest.View{Width: 1000, Height: 640})
-	}
+	document(p, "sign-in.png", false)
 	enter := func(token string) {
 		p.Do(chromedp.SendKeys("#token", token), chromedp.KeyEvent("\r"))
 	}

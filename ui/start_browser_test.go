@@ -8,18 +8,17 @@ import (
 	"github.com/mcsh-dev/mcsh/ui/uitest"
 )
 
-// shots returns the directory for pictures, or "".
-func shots(name string) string {
+// shoot writes a picture into the folder $UITEST_SHOTS, for people who want to look at it.
+func shoot(p *uitest.Page, name string, v uitest.View) {
 	if dir := os.Getenv("UITEST_SHOTS"); dir != "" {
-		return filepath.Join(dir, name)
+		p.Screenshot(filepath.Join(dir, name), v)
 	}
-	return ""
 }
 
-// shoot writes a picture where somebody wants pictures.
-func shoot(p *uitest.Page, name string, v uitest.View) {
-	if path := shots(name); path != "" {
-		p.Screenshot(path, v)
+// document writes a picture of docs/console.md, with UPDATE=1.
+func document(p *uitest.Page, name string, dark bool) {
+	if os.Getenv("UPDATE") != "" {
+		p.Screenshot(filepath.Join("..", "docs", "console", name), uitest.View{Width: 1180, Height: 660, Dark: dark})
 	}
 }
 
@@ -31,7 +30,7 @@ func TestStartPage(t *testing.T) {
 	p.Axe()
 	shoot(p, "start-empty.png", uitest.View{Width: 1440, Height: 900})
 	uitest.Value[bool](p, "window.same = true")
-	for _, pipeline := range []string{
+	for _, pipeline := range []string{ // a call that fails, too
 		`[{"type":"tool","server":"demo","name":"list_orders"},{"type":"command","command":"jq","args":[".orders | length"]}]`,
 		`[{"type":"tool","server":"demo","name":"list_orders"}]`,
 		`[{"type":"tool","server":"demo","name":"get_customer","args":{"id":"nobody"}}]`,
@@ -42,6 +41,8 @@ func TestStartPage(t *testing.T) {
 	p.See("#start-figures", "3\ncalls in 15 minutes")
 	p.Axe()
 	shoot(p, "start-light.png", uitest.View{Width: 1440, Height: 900})
+	document(p, "overview-light.png", false)
+	document(p, "overview-dark.png", true)
 	shoot(p, "start-dark.png", uitest.View{Width: 1440, Height: 900, Dark: true})
 	shoot(p, "start-narrow.png", uitest.View{Width: 360, Height: 740})
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"runtime"
 	"slices"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/control"
@@ -20,24 +23,56 @@ import (
 	"github.com/mcsh-dev/mcsh/ui"
 )
 
+// Variables that replace --console (on), --no-console (off) and --console-results (on).
+const (
+	consoleVariable        = "MCSH_CONSOLE"
+	consoleResultsVariable = "MCSH_CONSOLE_RESULTS"
+)
+
 // consoleFlags configure the pages for people.
-type consoleFlags struct{ on, off, results bool }
+type consoleFlags struct {
+	on, off, results bool
+
+	flags *pflag.FlagSet // of the command
+}
 
 func (c *consoleFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&c.on, "console", false, "serve the console, the pages for people, also where a runtime or a container has started the gateway")
-	f.BoolVar(&c.off, "no-console", false, "serve no console")
-	f.BoolVar(&c.results, "console-results", false, "operators also see the results of the runs of others in the console")
+	c.flags = f
+	f.BoolVar(&c.on, "console", false, "serve the console, the pages for people, also where a runtime or a container has started the gateway ($"+consoleVariable+"=on)")
+	f.BoolVar(&c.off, "no-console", false, "serve no console ($"+consoleVariable+"=off)")
+	f.BoolVar(&c.results, "console-results", false, "operators also see the results of the runs of others in the console ($"+consoleResultsVariable+"=on)")
 	cmd.MarkFlagsMutuallyExclusive("console", "no-console")
 	cmd.MarkFlagsMutuallyExclusive("console-results", "no-console")
 }
 
-// resolve refuses a console that everybody could use.
-func (c *consoleFlags) resolve(l *listenFlags) error {
+// resolve takes values from the variables for flags that are not given, and refuses a console that everybody could use.
+func (c *consoleFlags) resolve(p *program, l *listenFlags) error {
+	given := c.flags.Changed("console") || c.flags.Changed("no-console")
+	pages, err1 := onOff(p, consoleVariable)
+	results, err2 := onOff(p, consoleResultsVariable)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if pages != "" && !given {
+		c.on, c.off = pages == "on", pages == "off"
+	}
+	if results != "" && !c.flags.Changed("console-results") {
+		c.results = results == "on"
+	}
 	if !c.on || l.auth.enabled() || l.address == "" || l.alone() {
 		return nil
 	}
 	return usageError(authenticate+"; or leave --console out", "--console: others can reach this address, and there is no authentication: they would see and do all that you can")
+}
+
+// onOff returns the value of a variable that is on, off or not set.
+func onOff(p *program, variable string) (string, error) {
+	value := p.env[variable]
+	if value != "" && value != "on" && value != "off" {
+		return "", configError("set it to on or off", fmt.Errorf("%s=%s: want on or off", variable, texts.Fit(value, 40)))
+	}
+	return value, nil
 }
 
 // listens reports whether the listener of a gateway serves the console: where a person has started it, and people sign in or only
@@ -75,11 +110,18 @@ func (l *listenFlags) withConsole(console *ui.Console, guard *auth.Guard, h http
 	if console == nil {
 		return h
 	}
-	pages := console.Handler(ui.Door{Guard: guard, Issuer: l.auth.people(guard), Public: l.auth.public})
+	public, _ := url.Parse(l.auth.public) // it was checked
+	below := strings.TrimSuffix(public.Path, "/")
+	base := func(*http.Request) string { return below + "/" }
+	pages := console.Handler(ui.Door{Base: base, Guard: guard, Issuer: l.auth.people(guard), Public: l.auth.public})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		if slices.Contains(apart, first) {
 			h.ServeHTTP(w, r)
+			return
+		}
+		if below != "" && strings.HasPrefix(r.URL.Path, below+"/") { // a proxy may leave it out
+			http.StripPrefix(below, pages).ServeHTTP(w, r)
 			return
 		}
 		pages.ServeHTTP(w, r)
@@ -97,7 +139,7 @@ type shown struct {
 func (s *shown) System() ui.SystemState {
 	build := buildInfo()
 	state := ui.SystemState{
-		Gateway: s.source.Gateway(), Total: ui.Share{Name: "budget", Most: int64(s.settings.memory)},
+		Gateway: s.source.Gateway(), Total: ui.Share{Name: "Budget", Most: int64(s.settings.memory)},
 		Build:   []ui.Fact{{Name: "Version", Text: build.Version}, {Name: "Built with", Text: build.Go + ", " + build.Platform}},
 		Sandbox: s.sandbox(), Process: process(), Limits: s.limits(), Links: s.links(),
 	}
@@ -121,8 +163,8 @@ func (s shares) shown() []ui.Share {
 		return ui.Share{Name: name, Used: m.Used(), Most: m.Limit()}
 	}
 	return []ui.Share{
-		share("results", s.results), share("messages", s.bodies), share("outputs", s.runs),
-		share("catalogs", s.catalogs), share("sessions", s.sessions), share("schemas", s.schemas),
+		share("Results", s.results), share("Messages", s.bodies), share("Outputs", s.runs),
+		share("Catalogs", s.catalogs), share("Sessions", s.sessions), share("Schemas", s.schemas),
 	}
 }
 
@@ -137,8 +179,12 @@ func (s *shown) sandbox() []ui.Fact {
 	}
 	r, load := active.report(), active.pool.Load()
 	facts := []ui.Fact{
-		{Name: "Backend", Text: r.Backend}, {Name: "Profile", Text: r.Profile}, {Name: "Landlock", Text: landlock(r.Landlock)}, {Name: "Seccomp", Text: yesNo(r.Seccomp)},
-		{Name: "Workers", Text: fmt.Sprintf("%d of %d in use, %d wait", load.InUse, load.Max, load.Warm)}, {Name: "Queue", Text: texts.Count(load.Queued, "run")},
+		{Name: "Backend", Text: r.Backend},
+		{Name: "Profile", Text: r.Profile},
+		{Name: "Landlock", Text: landlock(r.Landlock)},
+		{Name: "Seccomp", Text: yesNo(r.Seccomp)},
+		{Name: "Workers", Text: fmt.Sprintf("%d of %d in use, %d wait", load.InUse, load.Max, load.Warm)},
+		{Name: "Queue", Text: texts.Count(load.Queued, "run")},
 	}
 	for _, gap := range r.Gaps {
 		facts = append(facts, ui.Fact{Name: "Gap", Text: gap})

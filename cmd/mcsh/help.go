@@ -39,7 +39,7 @@ type flagGroup struct {
 var flagGroups = []flagGroup{
 	{"HTTP", []string{"allow-host", "trusted-proxy", "public-url", "grace"}},
 	{"Questions of servers", []string{"ask-timeout", "sampling"}},
-	{"Callers", []string{"tokens", "control-tokens", "oidc-"}},
+	{"Callers", []string{"tokens", "control-", "oidc-"}},
 	{"Sandbox", []string{"sandbox", "sandbox-"}},
 	{"Sign-in", []string{"token-key-file", "client-metadata-url"}},
 	{"ToolHive", []string{"toolhive", "toolhive-"}},

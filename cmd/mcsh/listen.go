@@ -201,6 +201,9 @@ func (l *listenFlags) serve(ctx context.Context, p *program, e endpoint, end shu
 	case l.auth.tokens != "":
 		text = tokenGreeting
 	}
+	if e.console != nil {
+		text += fmt.Sprintf("  console       http://%s/\n", address)
+	}
 	_, server, _ := strings.Cut(e.name, "mcsh server ")
 	fmt.Fprintf(p.stderr, text, e.name, endpointOf(address), cmp.Or(server, e.name)) // in one write: others write to stderr too
 	if warning := l.auth.plaintextWarning(address); warning != "" && !l.contained && (guard != nil || e.control != nil) {

@@ -18,6 +18,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // jsonOutputMax bounds the output that --json holds in memory.
@@ -89,10 +90,7 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
-	var screen *screen
-	if !o.quiet {
-		screen = p.show(parts.upstream.Statuses)
-	}
+	screen := o.show(p, parts.upstream.Statuses)
 	defer screen.stop()
 	deps := parts.deps()
 	deps.CheckOnly = o.check
@@ -126,6 +124,14 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 		}
 	}
 	return err
+}
+
+// show starts the screen of a run, if there is to be one.
+func (o *runOptions) show(p *program, servers func() []upstream.ServerStatus) *screen {
+	if o.quiet {
+		return nil
+	}
+	return p.show(servers)
 }
 
 // prepare reads the pipeline and the configuration, and opens the input, within the time of the run. A saved pipeline has no text.

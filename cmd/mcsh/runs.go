@@ -199,7 +199,12 @@ func (p *program) runsOutputCommand() *cobra.Command {
 			if err != nil {
 				return gatewayFailure(err)
 			}
-			if _, err := p.stdout.Write(part.Data); err != nil {
+			if p.json {
+				err = writeJSON(p.stdout, part)
+			} else {
+				_, err = p.stdout.Write(part.Data)
+			}
+			if err != nil {
 				return p.stdout.result(err)
 			}
 			if at.Offset += int64(len(part.Data)); at.Offset >= part.Size || len(part.Data) == 0 {
@@ -208,7 +213,8 @@ func (p *program) runsOutputCommand() *cobra.Command {
 		}
 	}, func(cmd *cobra.Command) {
 		cmd.Flags().IntVar(&stage, "stage", 0, "its stage, from 1 (default: the last)")
-	})
+	},
+		p.jsonFlag(`print its parts, {"offset", "size", "data"} with data in base64, a line each`))
 }
 
 func (p *program) runsWaitCommand() *cobra.Command {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +94,54 @@ func TestTerminalRun(t *testing.T) {
 				}
 			case <-time.After(patience):
 				t.Fatal("the terminal does not end")
+			}
+		})
+	}
+}
+
+// TestTerminalBars: while a for_each goes on, a terminal shows how many of its items are done; an interrupt leaves nothing of it.
+// With --quiet there is neither this nor the table.
+func TestTerminalBars(t *testing.T) {
+	binary := oneBinary(t)
+	pipeline := `[{"type": "tool", "server": "demo", "name": "list_orders"},
+		{"type": "command", "command": "jq", "args": ["-c", ".orders[:50][] | {ms: 1000}"]},
+		{"type": "tool", "server": "demo", "name": "slow", "for_each": true, "concurrency": 1, "distinct": false}]`
+	bar := regexp.MustCompile(`\d+ of 50 items  \[#*\.*\]`)
+	for name, quiet := range map[string]bool{"bars": false, "quiet": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			user, program := terminal(t)
+			seen := &heard{}
+			go io.Copy(seen, user) // until the other end is closed
+			args := []string{"run", pipeline}
+			if quiet {
+				args = []string{"run", "--quiet", strings.Replace(pipeline, "[:50]", "[:1]", 1)}
+			}
+			s := prepare(t, binary, args...)
+			s.Env = append(s.Env, "TERM=xterm", "NO_COLOR=1")
+			s.Stderr = program
+			if err := s.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if !quiet {
+				eventually(t, "a bar", func() (string, bool) { return seen.String(), bar.MatchString(seen.String()) })
+				if err := s.Process.Signal(os.Interrupt); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_ = s.Wait() // an interrupt is a failure
+			if quiet {
+				if text := seen.String(); strings.Contains(text, "\x1b") || strings.Contains(text, "busy ms") {
+					t.Errorf("got %q", text)
+				}
+				return
+			}
+			eventually(t, "the end", func() (string, bool) {
+				return seen.String(), strings.Contains(seen.String(), "CANCELLED") || strings.Contains(seen.String(), "interrupted")
+			})
+			text := seen.String()
+			if after := text[strings.LastIndex(text, "\x1b[J"):]; bar.MatchString(after) {
+				t.Errorf("an interrupt leaves %q", after)
 			}
 		})
 	}

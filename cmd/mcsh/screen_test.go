@@ -62,8 +62,8 @@ func TestScreen(t *testing.T) {
 			start + "working for 1 s: starting 2 servers: git 0 s, slow 0 s",
 			start + "working for 1 s: starting 2 servers: git 1 s, slow 1 s",
 			start + "working for 1 s: starting 1 server: slow 1 s\n" +
-				"  1 tool git/git_log   1 call  3.1 kB  1.4 s  3 of 9  [###.......]  page \\x1b\n" +
-				"  2 tool git/git_show  303 items done  202/s  0 B\n" +
+				"  1 tool git/git_log   1 call  3.1 kB  1.4 s  3 of 9  [###.......]  page \\x1b[2\n" +
+				"  2 tool git/git_show  303 items done  2020/s  0 B\n" +
 				"  3 command sort       0 B",
 			"\r\x1b[3A\x1b[J",
 		}
@@ -117,6 +117,41 @@ func TestScreenFigures(t *testing.T) {
 		if diff := cmp.Diff(want, stageLines(list, 1500*time.Millisecond, columns, screenRows)); diff != "" {
 			t.Errorf("%d columns: -want +got:\n%s", columns, diff)
 		}
+	}
+}
+
+// TestBars: where it is known how much there is, a stage has a bar and the time that is left at its rate.
+func TestBars(t *testing.T) {
+	tool := stages.ToolProgress{Done: 1, Total: 2}
+	for want, s := range map[string]stages.StageReport{
+		"0 of 8 items  [..........]  0 B":                   {Items: 1, Total: 8},
+		"30 of 120 items  [##........]  3/s  30s left  0 B": {Items: 31, OK: 25, Failed: 5, Total: 120},
+		"1 of 100000 items  [..........]  hours left  0 B":  {Items: 1, OK: 1, Total: 100_000},
+		"60 of 90 items  [######....]  1/s  30s left  0 B":  {Items: 61, OK: 10, Resumed: 50, Total: 90},
+		"8 items done  0 B":                                 {Items: 8, OK: 8, Total: 8},
+		"8 items done  0 B  1 of 2  [#####.....]":           {Items: 9, OK: 8, Tool: tool},
+	} {
+		if got := figuresOf(s, 10*time.Second); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := barOf(9, 3) + barOf(-1, 3); got != "[##########][..........]" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestScreenNarrower: what a terminal that has become narrower shows in several rows is erased, too.
+func TestScreenNarrower(t *testing.T) {
+	columns := 80
+	s := newScreen(nil, func() (int, int) { return columns, 24 }, nil)
+	lines := []string{strings.Repeat("x", 79), strings.Repeat("x", 30)}
+	for width, want := range map[int]string{80: "\r\x1b[1A\x1b[J", 40: "\r\x1b[2A\x1b[J", 20: "\r\x1b[5A\x1b[J"} {
+		if columns = width; s.clear(lines) != want {
+			t.Errorf("%d columns: got %q, want %q", width, s.clear(lines), want)
+		}
+	}
+	if got := s.clear(nil); got != "\r\x1b[J" {
+		t.Errorf("nothing: got %q", got)
 	}
 }
 

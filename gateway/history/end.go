@@ -108,8 +108,11 @@ func withoutWindows(list []stages.StageReport) []stages.StageReport {
 	return own
 }
 
-// withoutNested returns stages without those within them and without texts.
+// withoutNested returns stages without those within them and without texts; nil: there are too many.
 func withoutNested(list []stages.StageReport) []stages.StageReport {
+	if uintptr(len(list))*unsafe.Sizeof(stages.StageReport{}) > mostOfOne {
+		return nil
+	}
 	short := append(list[:0:0], list...)
 	for i := range short {
 		short[i].Stages, short[i].Notes, short[i].Messages, short[i].LeftOut = nil, nil, nil, nil

@@ -32,6 +32,7 @@ var doors = []struct {
 	{"mvdan.cc/sh", []string{"servers/pipe", "servers/shell"}},
 	{"log", []string{"cmd", "gateway"}},
 	{"github.com/google/go-cmp", []string{}},
+	{"github.com/chromedp", []string{}},
 	{"github.com/rogpeppe/go-internal", []string{"cmd", "servers/filesystem"}},
 	{"github.com/bmatcuk/doublestar", []string{"servers/filesystem"}},
 }

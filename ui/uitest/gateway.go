@@ -48,7 +48,7 @@ type Gateway struct {
 
 var listens = regexp.MustCompile(`listens on (http://\S+)/mcp`)
 
-// Serve starts a gateway with the demo server alone, or with what arguments of "mcsh serve" say besides.
+// Serve starts a gateway, whose console also works in a container, with the demo server alone, or with what arguments of "mcsh serve" say besides.
 func Serve(t testing.TB, args ...string) *Gateway {
 	t.Helper()
 	return ServeAt(t, "127.0.0.1:0", t.TempDir(), args...)
@@ -57,7 +57,7 @@ func Serve(t testing.TB, args ...string) *Gateway {
 // ServeAt starts a gateway at an address with a state directory.
 func ServeAt(t testing.TB, address, state string, args ...string) *Gateway {
 	t.Helper()
-	g := &Gateway{State: state, Command: exec.Command(Binary(), append([]string{"serve", "--listen", address, "--sandbox", "local"}, args...)...)}
+	g := &Gateway{State: state, Command: exec.Command(Binary(), append([]string{"serve", "--listen", address, "--sandbox", "local", "--console"}, args...)...)}
 	g.Command.Dir = t.TempDir()
 	g.Command.Env = append(os.Environ(), "MCSH_STATE="+g.State, "HOME="+g.Command.Dir, "MCSH_CONFIG=")
 	g.Command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

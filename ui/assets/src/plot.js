@@ -39,13 +39,13 @@ class Plot extends HTMLElement {
     this.setAttribute("aria-label", this.getAttribute("label") + ": " + this.data.series.map((s) => s.label + " " + (s.values.at(-1) ?? 0)).join(", "));
     this.#plot = new uPlot({
       width: this.clientWidth || 300, height: this.#height(), padding: [8, 8, 0, 0], cursor: { points: { show: !bars, size: 6 } }, legend: { live: true },
-      axes: [{ ...axis, size: 26, values: (_, list) => list.map(clock) }, { ...axis, size: 44 }], scales: { y: { range: (_, low, high) => [Math.min(0, low), Math.max(high, 1)] } },
+      axes: [{ ...axis, size: 26, space: 90, values: (_, list) => list.map(clock) }, { ...axis, size: 44 }], scales: { y: { range: (_, low, high) => [Math.min(0, low), Math.max(high, 1)] } },
       series: [{ label: "", value: (_, v) => v == null ? "" : clock(v) }, ...this.data.series.map((s, i) => ({
         label: s.label, stroke: token(colours[i % colours.length]), width: 1.5, points: { show: false }, spanGaps: false,
         fill: bars ? token(colours[i % colours.length]) : i ? undefined : token("--accent-soft"),
         paths: bars ? uPlot.paths.bars({ size: [0.7, 16] }) : undefined, value: (_, v) => v == null ? "–" : v + (this.getAttribute("unit") || ""),
       }))],
-    }, [this.data.x, ...this.data.series.map((s) => s.values)], this);
+    }, [this.data.x, ...this.data.series.map((s) => s.values.map((v) => (bars && !v ? null : v)))], this);
   }
 }
 

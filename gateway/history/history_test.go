@@ -1,0 +1,312 @@
+package history_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/gateway/history"
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+var operator = control.Viewer{All: true, Results: true}
+
+// A world is a history with the store of outputs and its memory.
+type world struct {
+	*history.History
+	kept  *runs.Store
+	share *memory.Share
+}
+
+func newWorld(t testing.TB, o runs.Options) world {
+	t.Helper()
+	o.Share = memory.New(64<<20).Share("runs", 64<<20)
+	o.Dir = t.TempDir()
+	w := world{kept: runs.New(o), share: o.Share}
+	w.History = history.New(w.kept)
+	t.Cleanup(func() { w.kept.Close() })
+	return w
+}
+
+// begin begins a run of a user.
+func (w world) begin(request, user string, plan string) *history.Run {
+	return w.Begin(history.Begin{
+		Row: control.Run{Request: request, Started: time.Now(), Stages: 1}, User: user, Owner: "user " + user,
+		Plan: json.RawMessage(plan), Cancel: func(error) {},
+	})
+}
+
+// end ends a run with an output of its last stage.
+func (w world) end(r *history.Run, user, output string, err error) (id string) {
+	id, end := w.kept.Of("user " + user).Begin()
+	for name, text := range map[string]string{"plan": `{"stages":[{"type":"x"}]}`, "1": output, "1 about": "{}"} {
+		out, ended := w.kept.Of("user "+user).Create(id, name, false)
+		out.Write([]byte(text))
+		ended("")
+	}
+	end()
+	r.End(stages.Report{Run: id, Stages: []stages.StageReport{{Place: "1", Label: stages.Label{Kind: "tool", Server: "shop", Name: "get"}, Calls: 1, Returned: 40}}}, 4, err)
+	return id
+}
+
+func requests(list control.RunList) (names []string) {
+	for _, r := range list.Runs {
+		names = append(names, r.Request)
+	}
+	return names
+}
+
+// TestViewers: an operator sees all runs, and their data only where that is allowed; a caller sees own runs and data; nobody else
+// learns that there are some.
+func TestViewers(t *testing.T) {
+	w := newWorld(t, runs.Options{})
+	const plan = `[{"type":"secret"}]`
+	id := w.end(w.begin("q_ann", "ann", plan), "ann", "ann's data", stages.Errorf(stages.ToolError, "hint", "words of a server"))
+	w.end(w.begin("q_bob", "bob", plan), "bob", "bob's data", nil)
+	for name, test := range map[string]struct {
+		viewer control.Viewer
+		sees   []string
+		data   bool // of ann's run
+	}{
+		"operator":                  {operator, []string{"q_bob", "q_ann"}, true},
+		"without results":           {control.Viewer{All: true}, []string{"q_bob", "q_ann"}, false},
+		"ann":                       {control.Viewer{Caller: "ann"}, []string{"q_ann"}, true},
+		"ann, an operator":          {control.Viewer{All: true, Caller: "ann"}, []string{"q_bob", "q_ann"}, true},
+		"bob":                       {control.Viewer{Caller: "bob"}, []string{"q_bob"}, false},
+		"bob, who asks for results": {control.Viewer{Caller: "bob", Results: true}, []string{"q_bob"}, false},
+		"nobody":                    {control.Viewer{Results: true}, nil, false},
+	} {
+		if diff := cmp.Diff(test.sees, requests(w.Runs(test.viewer, control.RunFilter{}))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		d, err := w.Run(test.viewer, "q_ann")
+		text := texts.JSON(d)
+		for _, secret := range []string{id, "secret", "words of a server", "hint"} {
+			if strings.Contains(text, secret) != test.data {
+				t.Errorf("%s: %q in %s, %v", name, secret, text, err)
+			}
+		}
+		if (string(d.Plan) == plan) != test.data {
+			t.Errorf("%s: the plan is %s", name, d.Plan)
+		}
+		part, out := w.Output(test.viewer, control.OutputRequest{Request: "q_ann", Stage: 1, Offset: 6, Max: 3})
+		if (string(part.Data) == "dat" && part.Size == 10) != test.data || (out == nil) != test.data {
+			t.Errorf("%s: the output is %+v, %v", name, part, out)
+		}
+		if found := len(w.Runs(test.viewer, control.RunFilter{Text: "SECRET"}).Runs) > 0; found != (test.data || name == "bob" || strings.HasPrefix(name, "bob,")) {
+			t.Errorf("%s: a search in plans finds some: %v", name, found)
+		}
+		if e, ok := errors.AsType[*control.Error](w.Cancel(test.viewer, "q_ann")); !ok || (e.Status == 409) != (len(test.sees) == 2 || test.data) {
+			t.Errorf("%s: cancelling: %v", name, e)
+		}
+	}
+	w.EndUser("ann")
+	if _, err := w.Run(control.Viewer{Caller: "ann"}, "q_ann"); err == nil {
+		t.Error("an identity that has lost its access sees its runs")
+	}
+}
+
+// TestFilter: each member of a filter chooses runs.
+func TestFilter(t *testing.T) {
+	w := newWorld(t, runs.Options{})
+	w.end(w.begin("q_1", "ann", `[{"type":"a"}]`), "ann", "", nil)
+	w.end(w.begin("q_2", "bob", `[{"type":"b"}]`), "bob", "", stages.Errorf(stages.Timeout, "", "late"))
+	w.end(w.begin("q_3", "bob", `[{"type":"c"}]`), "bob", "", stages.Errorf(stages.Cancelled, "", "gone"))
+	w.begin("q_4", "bob", `[]`)
+	for name, test := range map[string]struct {
+		filter control.RunFilter
+		want   string
+		more   int
+	}{
+		"all":    {control.RunFilter{}, "q_4 q_3 q_2 q_1", 0},
+		"states": {control.RunFilter{States: []string{control.RunTimedOut, control.RunLive}}, "q_4 q_2", 0},
+		"tool":   {control.RunFilter{Tool: "SHOP/g"}, "q_3 q_2 q_1", 0},
+		"text":   {control.RunFilter{Text: `"b"`}, "q_2", 0},
+		"limit":  {control.RunFilter{Limit: 1}, "q_4", 3},
+		"none":   {control.RunFilter{Caller: "x"}, "", 0},
+	} {
+		got := w.Runs(operator, test.filter)
+		if text := strings.Join(requests(got), " "); text != test.want || got.More != test.more {
+			t.Errorf("%s: got %s and %d more", name, text, got.More)
+		}
+	}
+}
+
+// TestBounds: 1,000 finished runs are known, less where they are large; their memory counts, and the oldest go first.
+func TestBounds(t *testing.T) {
+	w := newWorld(t, runs.Options{})
+	for i := range 1500 {
+		w.end(w.begin(fmt.Sprint("q_", i), "ann", `[]`), "ann", "x", nil)
+	}
+	list := w.Runs(operator, control.RunFilter{}).Runs
+	if len(list) != 1000 || list[999].Request != "q_500" {
+		t.Errorf("%d are known, the oldest is %s", len(list), list[len(list)-1].Request)
+	}
+	if used := w.share.Used(); used < 1000*2<<10 {
+		t.Errorf("they take %d bytes", used)
+	}
+	huge := stages.Report{Run: "", Stages: make([]stages.StageReport, 5000)}
+	for i := range 400 {
+		w.begin(fmt.Sprint("h_", i), "ann", strings.Repeat("x", 64<<10)).End(huge, 0, nil)
+	}
+	if used := w.share.Used(); used > 24<<20 {
+		t.Errorf("large ones take %d bytes", used)
+	}
+	list = w.Runs(operator, control.RunFilter{}).Runs
+	if len(list) < 100 || list[0].Request != "h_399" {
+		t.Errorf("%d large ones are known", len(list))
+	}
+	if d, err := w.Run(operator, "h_399"); err != nil || !d.Cut || len(d.Stages) > 0 || len(d.Plan) != 64<<10 {
+		t.Errorf("got %v, cut %v, %d stages, a plan of %d bytes", err, d.Cut, len(d.Stages), len(d.Plan))
+	}
+	long := w.begin("q_long", "ann", strings.Repeat("x", 64<<10+1))
+	long.End(stages.Report{}, 0, errors.New(strings.Repeat("é", 10_000)))
+	if d, err := w.Run(operator, "q_long"); err != nil || d.Plan != nil || d.PlanSize != 64<<10+1 || len(d.Error.Message) > 5<<10 || d.Code != "INTERNAL" {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	w.Close()
+	if used, _, _ := w.kept.Usage(); w.share.Used() > used || len(w.Runs(operator, control.RunFilter{}).Runs) != 0 {
+		t.Errorf("after Close %d bytes are taken", w.share.Used())
+	}
+}
+
+// TestKept: a finished run is known as long as its outputs are, and a call without outputs as long as an unused run. A gateway that
+// keeps nothing forgets it at once.
+func TestKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, runs.Options{TTL: time.Minute})
+		id := w.end(w.begin("q_1", "ann", `[]`), "ann", "x", nil)
+		w.begin("q_call", "ann", `[]`).End(stages.Report{}, 0, nil)
+		time.Sleep(40 * time.Second)
+		_, _, release := w.kept.Of("user ann").Open(id, "1") // a use
+		release()
+		time.Sleep(40 * time.Second)
+		if got := requests(w.Runs(operator, control.RunFilter{})); len(got) != 1 || got[0] != "q_1" {
+			t.Errorf("after 80 s there are %v", got)
+		}
+		time.Sleep(40 * time.Second)
+		if got := requests(w.Runs(operator, control.RunFilter{})); len(got) != 0 {
+			t.Errorf("after 120 s there are %v", got)
+		}
+		if _, err := w.Run(operator, "q_1"); err == nil {
+			t.Error("it is still shown")
+		}
+		w.kept.Close()
+	})
+	none := world{History: history.New(nil)}
+	none.begin("q_1", "ann", `[]`).End(stages.Report{}, 0, nil)
+	if got := none.Runs(operator, control.RunFilter{}).Runs; len(got) != 0 {
+		t.Errorf("without a store there are %v", got)
+	}
+}
+
+// TestContinues: a run names the one that it begins with, for those who may know of that.
+func TestContinues(t *testing.T) {
+	w := newWorld(t, runs.Options{})
+	id := w.end(w.begin("q_1", "ann", `[]`), "ann", "x", nil)
+	w.Begin(history.Begin{Row: control.Run{Request: "q_2"}, User: "bob", From: id})
+	for viewer, want := range map[control.Viewer]string{operator: "q_1", {Caller: "bob"}: ""} {
+		if d, err := w.Run(viewer, "q_2"); err != nil || d.Continues != want {
+			t.Errorf("%+v: got %q, %v", viewer, d.Continues, err)
+		}
+	}
+}
+
+// TestWait: it returns when a run begins, asks or ends, and again and again while one is live; it ends with its context, and sums up
+// for a slow reader.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, runs.Options{})
+		cursor, err := w.Wait(t.Context(), 0)
+		if err != nil || cursor == 0 {
+			t.Fatalf("got %d, %v", cursor, err)
+		}
+		next := func(change func()) (took time.Duration) {
+			t.Helper()
+			begun := time.Now()
+			var waiting sync.WaitGroup
+			waiting.Go(func() { cursor, err = w.Wait(t.Context(), cursor) })
+			synctest.Wait()
+			change()
+			waiting.Wait()
+			if err != nil {
+				t.Error(err)
+			}
+			return time.Since(begun)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		if _, err := w.Wait(ctx, cursor); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("without a change: %v", err)
+		}
+		cancel()
+		var r *history.Run
+		if took := next(func() { r = w.begin("q_1", "ann", `[]`) }); took != 0 {
+			t.Errorf("a begin is seen after %v", took)
+		}
+		if took := next(func() {}); took == 0 || took > time.Second {
+			t.Errorf("a live run is looked at after %v", took)
+		}
+		answer := make(chan struct{})
+		asker := r.Asking(&stages.Asker{Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+			<-answer
+			return nil, nil
+		}})
+		next(func() { go asker.Ask(t.Context(), stages.Question{}) })
+		if state := w.Runs(operator, control.RunFilter{}).Runs[0].State; state != control.RunAsking {
+			t.Errorf("while it asks it is %s", state)
+		}
+		next(func() { close(answer) })
+		if state := w.Runs(operator, control.RunFilter{}).Runs[0].State; state != control.RunLive {
+			t.Errorf("with its answer it is %s", state)
+		}
+		next(func() { r.End(stages.Report{}, 0, nil) })
+		for range 100 {
+			w.begin("q_x", "ann", `[]`).End(stages.Report{}, 0, nil)
+		}
+		if took := next(func() {}); took != 0 {
+			t.Errorf("a slow reader waits for %v", took)
+		}
+		w.kept.Close()
+	})
+}
+
+// TestRace: runs begin, go on and end while others look at them.
+func TestRace(t *testing.T) {
+	w := newWorld(t, runs.Options{})
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for n := range 25 {
+				r := w.begin(fmt.Sprintf("q_%d_%d", i, n), "ann", `[]`)
+				r.Follow(func() []stages.StageReport { return []stages.StageReport{{Place: "1", Items: 3}} })
+				w.end(r, "ann", "x", nil)
+			}
+		})
+		all.Go(func() {
+			cursor := uint64(0)
+			for range 10 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				cursor, _ = w.Wait(ctx, cursor) // it may end without a change
+				cancel()
+				for _, r := range w.Runs(operator, control.RunFilter{Text: "q", Limit: 5}).Runs {
+					_, _ = w.Run(operator, r.Request)                                    // it may be gone
+					_, _ = w.Output(operator, control.OutputRequest{Request: r.Request}) // also
+					_ = w.Cancel(operator, r.Request)                                    // also
+				}
+			}
+		})
+	}
+	all.Wait()
+}
