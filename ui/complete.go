@@ -169,7 +169,7 @@ func complete(ctx context.Context, w Words, text, before string) []option {
 		return options(fieldWords(stage["type"], text[s.open[at].start:]))
 	case at == n-1:
 		return options(valueWords(ctx, w, stage, top.key))
-	case at == n-2 && s.open[at].key == "args" && stage["type"] == "tool":
+	case at == n-2 && s.open[at].key == "args" && stage["server"] != "":
 		args, _ := w.Tool(ctx, stage["server"], stage["name"])
 		if !top.value {
 			return options(inserting(args))
@@ -187,19 +187,14 @@ func complete(ctx context.Context, w Words, text, before string) []option {
 
 // valueWords are what a member of a stage can be.
 func valueWords(ctx context.Context, w Words, stage map[string]string, key string) []Word {
-	switch key {
-	case "type":
-		words := kindWords()
-		for i := range words {
-			words[i].Insert = ""
-		}
-		return words
-	case "server":
-		return w.Servers(ctx)
-	case "name":
-		return w.Tools(ctx, stage["server"])
-	case "command":
-		return w.Commands()
+	words := map[string]func() []Word{
+		"type":    kindNames,
+		"server":  func() []Word { return w.Servers(ctx) },
+		"name":    func() []Word { return w.Tools(ctx, stage["server"]) },
+		"command": w.Commands,
+	}[key]
+	if words != nil {
+		return words()
 	}
 	for _, f := range kindFields(stage["type"]) {
 		if f.Name == key {
@@ -222,8 +217,8 @@ func pathOptions(ctx context.Context, w Words, s spot, text string, at int) []op
 		begin = args // the arguments are an object of their own
 	}
 	tool := written(text, begin)
-	if tool["type"] != "tool" {
-		return nil
+	if tool["server"] == "" {
+		return nil // it calls no tool
 	}
 	_, paths := w.Tool(ctx, tool["server"], tool["name"])
 	typed := jqPath().FindString(s.string)
@@ -275,6 +270,15 @@ func kindWords() (list []Word) {
 		list = append(list, Word{Name: k.Name, Detail: k.Summary, Insert: insert + "}"})
 	}
 	return list
+}
+
+// kindNames are the kinds of stages, by name alone.
+func kindNames() []Word {
+	words := kindWords()
+	for i := range words {
+		words[i].Insert = ""
+	}
+	return words
 }
 
 // fieldWords are the fields that a stage does not have yet.
