@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -131,12 +130,12 @@ func continued(d *control.RunDetail, from string) string {
 func checkPlan(v *Visit) (any, error) {
 	text := v.PostFormValue("text")
 	_, errs := v.Options().Playground.Check(v.Context(), text)
-	return v.JSON(map[string]any{"problems": slices.Concat([]problem{}, problems(text, errs))})
+	return v.JSON(map[string]any{"problems": append([]problem{}, problems(text, errs)...)})
 }
 
 // completePlan answers the editor.
 func completePlan(v *Visit) (any, error) {
-	return v.JSON(map[string]any{"options": slices.Concat([]option{}, complete(v.Context(), v.Options().Playground, v.PostFormValue("text"), v.PostFormValue("before")))})
+	return v.JSON(map[string]any{"options": append([]option{}, complete(v.Context(), v.Options().Playground, v.PostFormValue("text"), v.PostFormValue("before"))...)})
 }
 
 func (v *Visit) plan(text string) planView {

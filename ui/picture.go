@@ -97,10 +97,10 @@ func stateOf(d *control.RunDetail, s *control.RunStage) string {
 		return "stopped"
 	case s.Ended, !d.Live() && begun, !d.Live() && d.State == control.RunOK && !d.DryRun:
 		return "done"
-	case begun && d.Live():
-		return "running"
 	case !d.Live():
 		return "not run"
+	case begun, !s.Changes && !strings.Contains(s.Place, "."): // all stages run at the same time, but for those that may change something
+		return "running"
 	}
 	return "waiting"
 }

@@ -96,7 +96,7 @@ func TestCancelRun(t *testing.T) {
 	p.See("#run-list", "running")
 	press(p, "#run-list tbody a")
 	p.See("#run", "Cancel")
-	p.Until(`document.querySelector(".box.running .box-figures")`)
+	p.Until(`document.querySelector(".box.running")`)
 	looks(p, "run-live")
 	press(p, "#run button.danger")
 	press(p, "#sure[open] button.danger")
