@@ -26,8 +26,12 @@ func (g *Gateway) beginRun(ctx context.Context, req *mcp.CallToolRequest, row co
 	if row.Transport = "http"; req.Extra == nil || req.Extra.Header == nil {
 		row.Transport = "stdio"
 	}
+	hears := hearingOf(ctx)
+	row.Client = hears.client(row.Client)
 	b := history.Begin{Row: row, User: extraUser(req.Extra), Owner: g.runsName(req.Extra), Plan: plan, From: from, Cancel: cancel}
-	return ctx, g.history.Begin(b), func() { cancel(nil) }
+	run := g.history.Begin(b)
+	hears.begun(row.Request)
+	return ctx, run, func() { cancel(nil) }
 }
 
 // errPanic is the error of a run that has not ended as runs do.

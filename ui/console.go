@@ -15,14 +15,17 @@ type Options struct {
 	About   func() control.Gateway // describes the gateway
 	Results bool                   // operators see the results of others, too
 
-	Activity Activity
-	Servers  Servers
-	Tools    Tools
-	Outputs  Outputs
-	Offers   Offers
-	Logins   Logins
-	Protocol Protocol
-	System   System
+	Activity   Activity
+	Servers    Servers
+	Tools      Tools
+	Outputs    Outputs
+	Offers     Offers
+	Logins     Logins
+	Protocol   Protocol
+	System     System
+	Runs       Runs
+	Playground Playground
+	Pipelines  Pipelines
 }
 
 // A Console serves the pages of one gateway. Its methods may be called concurrently.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
@@ -37,6 +38,9 @@ func functions(assets map[string]*asset) template.FuncMap {
 		"segment":   url.PathEscape,  // a part of a path
 		"query":     url.QueryEscape, // a value in an address
 		"part":      func(pairs ...any) map[string]any { return part(pairs) },
+		"calls":     func(n int64) string { return texts.Count(n, "call") },
+		"lines":     diffLines,
+		"took":      func(r control.Run) string { return Duration(elapsed(&r)) },
 	}
 }
 
@@ -106,4 +110,21 @@ func Duration(d time.Duration) string {
 		return two(time.Hour, " h", time.Minute, " min")
 	}
 	return two(24*time.Hour, " d", time.Hour, " h")
+}
+
+// diffLines are the lines of a diff with their classes.
+func diffLines(diff string) (list []Fact) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(diff, "\n"), "\n") {
+		class := "same"
+		switch {
+		case strings.HasPrefix(line, "+"):
+			class = "added"
+		case strings.HasPrefix(line, "-"):
+			class = "removed"
+		case strings.HasPrefix(line, "@@"), strings.HasPrefix(line, "diff "):
+			class = "at"
+		}
+		list = append(list, Fact{class, line})
+	}
+	return list
 }

@@ -17,7 +17,7 @@ var templates embed.FS
 
 // parse parses the templates of a page: those of all pages, and its own.
 func (p *page) parse(assets map[string]*asset) error {
-	t, err := template.New(p.file).Funcs(functions(assets)).ParseFS(templates, "pages/layout.html", "pages/parts.html", "pages/"+p.file)
+	t, err := template.New(p.file).Funcs(functions(assets)).ParseFS(templates, "pages/layout.html", "pages/parts*.html", "pages/"+p.file)
 	p.templates = t
 	return err
 }

@@ -31,7 +31,8 @@ type act struct {
 // pages is the table of pages, in the order of the menu.
 func pages() []page {
 	return []page{
-		startPage(), serversPage(), serverPage(), toolsPage(), toolPage(), resourcesPage(), resourcePage(), promptsPage(), promptPage(), loginsPage(), protocolPage(),
-		resultsPage(), nodesPage(), bytesPage(), systemPage(),
+		startPage(), serversPage(), serverPage(), toolsPage(), toolPage(), playgroundPage(), resultPage(), runsPage(), runPage(), outputPage(),
+		pipelinesPage(), pipelinePage(), pipelineEditPage(), pipelineNewPage(), resourcesPage(), resourcePage(), promptsPage(), promptPage(),
+		loginsPage(), protocolPage(), resultsPage(), nodesPage(), bytesPage(), systemPage(),
 	}
 }

@@ -89,18 +89,23 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 		return nil, nil
 	}
 	shown := &shown{settings: s, source: source, parts: x}
-	o := ui.Options{About: source.Gateway, Results: c.results, Activity: shown, Servers: consoleServers{shown}, Tools: shown, Offers: shown, System: shown}
+	trials, news := &trials{gatewayParts: x}, &noted{pool: x.parts.upstream, news: func() {}}
+	o := ui.Options{
+		About: source.Gateway, Results: c.results, Activity: shown, Servers: consoleServers{shown}, Tools: shown, Offers: shown,
+		Runs: source, Playground: trials, Protocol: news, System: shown,
+	}
 	if x.kept != nil {
 		o.Outputs = shown
 	}
 	if x.logins.store != nil {
 		o.Logins = consoleLogins{shown}
 	}
-	news := &noted{pool: x.parts.upstream, news: func() {}}
-	o.Protocol = news
+	if x.parts.saved != nil {
+		o.Pipelines = &savedShown{savedPipelines{x.parts.saved, x.parts}}
+	}
 	console, err := ui.New(o)
 	if err == nil {
-		news.news = func() { console.Changed("protocol") }
+		news.news, trials.console = func() { console.Changed("protocol") }, console
 		go shown.follow(ctx, console)
 	}
 	return console, err
