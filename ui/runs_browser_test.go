@@ -100,10 +100,11 @@ func TestCancelRun(t *testing.T) {
 	looks(p, "run-live")
 	press(p, "#run button.danger")
 	press(p, "#sure[open] button.danger")
-	p.See("#run", "cancelled")
 	if text := <-replies; !strings.Contains(text, "the operator of the gateway has cancelled it") {
 		t.Errorf("the agent reads %q", text)
 	}
+	uitest.Value[bool](p, "(location.reload(), true)")
+	p.See("#run", "cancelled")
 }
 
 // inside is the editor's own document.
@@ -137,7 +138,7 @@ func TestPlaygroundStory(t *testing.T) {
 		p.Until(fmt.Sprintf(`[...`+inside+`.querySelectorAll(".cm-tooltip-autocomplete li")].some((e) => e.textContent.includes(%q))`, test.want))
 	}
 	shoot(p, "playground-complete.png", uitest.View{Width: 1440, Height: 900})
-	write(p, `[{"type": "tool", "server": "demo", "name": "list_order"}, {"type": "command", "command": "jq", "args": ["-c", "[.orders[] | {id, total}]"]}, {"type": "tool", "server": "demo", "name": "add_note", "args": {"text": "seen"}}]`)
+	write(p, `[{"type": "tool", "server": "demo", "name": "list_order"}, {"type": "command", "command": "jq", "args": ["-c", ".orders | {text: \"seen\"}"]}, {"type": "tool", "server": "demo", "name": "add_note"}]`)
 	p.See("#plan", "list_orders")
 	p.Until(inside + `.querySelector(".cm-lintRange-error")`)
 	looks(p, "playground-mistake")
