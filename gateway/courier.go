@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -48,9 +49,7 @@ func (c *courier) deliver() {
 			}
 			c.again = 0
 		}
-		select {
-		case <-time.After(updatePause):
-		case <-c.life.Done():
+		if pausing.For(c.life, updatePause) != nil {
 			return
 		}
 	}
