@@ -23,10 +23,11 @@ type courier struct {
 	session *mcp.ServerSession
 	life    context.Context // of the session
 
-	mu    sync.Mutex
-	away  bool          // guarded by mu, as is everything below: delivering, or waiting to try again
-	more  bool          // something was put meanwhile
-	again time.Duration // before the next try
+	again time.Duration // before the next try; only the delivery uses it
+
+	mu   sync.Mutex
+	away bool // guarded by mu, as is everything below: delivering, or waiting to try again
+	more bool // something was put meanwhile
 }
 
 // start delivers what there is, in the background.

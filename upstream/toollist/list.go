@@ -1,6 +1,7 @@
 package toollist
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -67,7 +68,7 @@ func (list *List) AddPage(raw json.RawMessage, old *List) (string, error) {
 		case list.Size > limit.Bytes:
 			list.CutAt("it is " + TooLong(limit.Bytes))
 		default:
-			list.add(one, old)
+			list.add(bytes.Clone(one), old) // a tool may outlast its list, and keeps no page
 		}
 		return list.Cut == ""
 	})
