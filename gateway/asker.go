@@ -79,9 +79,10 @@ func (g *Gateway) able(req mcp.Request) *stages.Asker {
 func abilities(req mcp.Request) (a stages.Asker) {
 	if p := req.GetParams(); p != nil && !reflect.ValueOf(p).IsNil() {
 		if c, ok := p.GetMeta()[mcp.MetaKeyClientCapabilities].(map[string]any); ok {
+			has := func(of map[string]any, name string) bool { _, is := of[name].(map[string]any); return is }
 			modes, elicits := c["elicitation"].(map[string]any)
-			a.Sampling, a.URL = c["sampling"] != nil, modes["url"] != nil
-			a.Form = elicits && (modes["form"] != nil || !a.URL)
+			a.Sampling, a.URL = has(c, "sampling"), has(modes, "url")
+			a.Form = elicits && (has(modes, "form") || !a.URL)
 			return a
 		}
 	}
@@ -92,7 +93,7 @@ func abilities(req mcp.Request) (a stages.Asker) {
 		return a
 	}
 	if c := r.ClientCapabilities(); c != nil {
-		a.Sampling = samples(c)
+		a.Sampling = c.Sampling != nil
 		if e := c.Elicitation; e != nil {
 			a.Form, a.URL = e.Form != nil || e.URL == nil, e.URL != nil
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -22,10 +23,11 @@ type courier struct {
 	session *mcp.ServerSession
 	life    context.Context // of the session
 
-	mu    sync.Mutex
-	away  bool          // guarded by mu, as is everything below: delivering, or waiting to try again
-	more  bool          // something was put meanwhile
-	again time.Duration // before the next try
+	again time.Duration // before the next try; only the delivery uses it
+
+	mu   sync.Mutex
+	away bool // guarded by mu, as is everything below: delivering, or waiting to try again
+	more bool // something was put meanwhile
 }
 
 // start delivers what there is, in the background.
@@ -48,9 +50,7 @@ func (c *courier) deliver() {
 			}
 			c.again = 0
 		}
-		select {
-		case <-time.After(updatePause):
-		case <-c.life.Done():
+		if pausing.For(c.life, updatePause) != nil {
 			return
 		}
 	}

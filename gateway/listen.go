@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -100,12 +100,7 @@ func wantsAny(n mcp.NotificationSubscriptions) bool {
 func pause(ctx context.Context, news <-chan struct{}) bool {
 	select {
 	case <-news:
-	case <-ctx.Done():
-		return false
-	}
-	select {
-	case <-time.After(updatePause):
-		return true
+		return pausing.For(ctx, updatePause) == nil
 	case <-ctx.Done():
 		return false
 	}

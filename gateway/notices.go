@@ -140,8 +140,6 @@ func (n *notices) digest(ctx context.Context, l *listener, notification string) 
 				fmt.Fprintf(hash, "%s\x00%s\x00%s\x00%s\x00%v\x00", t.Server, t.as, t.Raw(), d.Description, d.ReadOnly)
 			}
 		}
-	}
-	if notification == rpc.ToolsChanged {
 		for _, form := range n.g.savedForms(ctx, l.extra) {
 			hash.Write(form)
 		}

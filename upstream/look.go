@@ -19,7 +19,7 @@ type Look struct {
 	Started   time.Time // of the session; zero: there is none
 	Stderr    string    // the last lines that a program wrote to its standard error
 	Tools     int       // that may be called; -1: the list is not known
-	Held      int       // tools that may not be called, without those that the operator does not allow
+	Untrusted int       // tools that are new or have changed, without those that the operator does not allow
 }
 
 // Looks returns what is known of the servers that the view of ctx shows, sorted by name. It asks nobody, starts nothing and never
@@ -56,7 +56,7 @@ func (sc *serverConn) look() Look {
 		l.Tools = len(list.Names())
 		if sc.pins != nil {
 			changed, unknown := sc.pins.Untrusted(list)
-			l.Held = len(changed) + len(unknown)
+			l.Untrusted = len(changed) + len(unknown)
 		}
 	}
 	return l

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -316,48 +315,23 @@ func (l *offerLists) cutAt(kind Kind, why string) {
 	l.cut = fmt.Sprintf("the list of its %ss was cut after %d: %s", kinds[kind].noun, len(l.of[kind]), why)
 }
 
-// errLists is the error of a page that is no page.
-var errLists = errors.New("it is not a list")
-
 // addPage reads one page, offer by offer: a malformed one does not lose the others.
-func (l *offerLists) addPage(kind Kind, raw json.RawMessage, sc *serverConn) (next string, err error) {
-	if !json.Valid(raw) {
-		return "", errLists
-	}
-	var list, cursor json.RawMessage
-	rpc.Members(raw, func(name, value []byte) {
-		switch string(name) {
-		case kinds[kind].member:
-			list = value
-		case "nextCursor":
-			cursor = value
-		case "ttlMs":
-			var ms float64
-			if json.Unmarshal(value, &ms) == nil && ms > 0 {
-				l.ttl = toollist.TTLOf(ms)
-			}
-		}
-	})
-	limits, full := &sc.pool.options, false
-	if !rpc.IsNull(list) && !rpc.Elements(list, func(one []byte) {
+func (l *offerLists) addPage(kind Kind, raw json.RawMessage, sc *serverConn) (string, error) {
+	limits := &sc.pool.options
+	next, ttl, err := toollist.ReadPage(raw, kinds[kind].member, func(one []byte) bool {
 		switch {
-		case full:
 		case len(l.of[kind])+len(l.refused[kind]) >= limits.Tools:
-			full = true
 			l.cutAt(kind, "there are more ("+toollist.MoreTools(limits.Tools)+")")
 		case l.size+int64(len(one)) > limits.ToolList:
-			full = true
 			l.cutAt(kind, "the lists are "+toollist.TooLong(limits.ToolList))
 		default:
 			l.add(kind, one, sc)
+			return true
 		}
-	}) {
-		return "", errLists
-	}
-	if full {
-		return "", nil
-	}
-	return rpc.Text(cursor), nil
+		return false
+	})
+	l.ttl = cmp.Or(ttl, l.ttl)
+	return next, err
 }
 
 // add adds an offer that the operator allows, if it is not too long. Of two with the same key the first counts.

@@ -132,7 +132,7 @@ func (p *Pool) ask(ctx context.Context, kind Kind, call stages.Call, method stri
 	ctx = forCall(ctx, call)
 	send := func(lease *memory.Lease) query {
 		return query{Call: call, noun: kinds[kind].noun, send: func(ctx context.Context, s *sessions.Session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
-			_ = lease.Grow(-lease.Used()) // of the answer before, which asked something
+			empty(lease) // of the answer before, which asked something
 			r := &rpc.Request{Method: method, BeforeSend: c.Sent, Lease: lease, Ask: a.ask, Params: a.params(s, 0, members...), Headers: sessions.WithTrace(nil, c.Trace)}
 			if method != "completion/complete" {
 				r.Name = c.Name

@@ -27,7 +27,7 @@ func (sc *serverConn) savedTools() *toollist.List {
 	return list
 }
 
-// save writes a list for later processes, unless it is there already.
+// keep writes a list for later processes, unless it is there already.
 func (c *catalog) keep(list, old *toollist.List) {
 	dir := c.conn.pool.options.State
 	if dir == nil || c.conn.server.InProcess || !c.conn.isFirst() {

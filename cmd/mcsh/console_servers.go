@@ -21,7 +21,7 @@ func (s consoleServers) Servers(ctx context.Context) (list []ui.ServerState) {
 	for _, l := range pool.Looks(ctx) {
 		state := ui.ServerState{
 			Name: l.Server, Status: l.Status, Where: l.Where, Transport: l.Transport, Protocol: l.Protocol, Started: l.Started, Tools: l.Tools,
-			SignIn: l.SignIn, Stderr: l.Stderr, Own: l.Transport == "built in", Changed: l.Held,
+			SignIn: l.SignIn, Stderr: l.Stderr, Own: l.Transport == "built in", Changed: l.Untrusted,
 		}
 		if l.Failure != nil {
 			state.Why = reason(l.Server, l.Failure)

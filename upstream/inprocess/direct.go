@@ -33,7 +33,7 @@ type direct struct {
 	calls sync.WaitGroup // running; none is added once ended
 }
 
-// Prepare implements the transport of package upstream.
+// Prepare implements the Transport of package sessions.
 func (t *direct) Prepare(noted func(rpc.News), share *memory.Share, max int) {
 	t.share, t.max = share, cmp.Or(max, rpc.DefaultMax)
 	t.Transport.Prepare(noted, share, max)
@@ -72,7 +72,7 @@ type outcome struct {
 	cut    bool // the call was cancelled before its end
 }
 
-// Request implements the transport of package upstream. It returns when ctx ends, even if the tool does not.
+// Request implements the Transport of package sessions. It returns when ctx ends, even if the tool does not.
 func (t *direct) Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
 	handler := t.handlers[r.Name]
 	if handler == nil || r.Method != "tools/call" {

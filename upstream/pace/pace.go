@@ -55,7 +55,7 @@ func New(server string, rate Rate, most int, closed <-chan struct{}) *Pace {
 	return &Pace{server: server, rate: rate, most: most, closed: closed, turn: make(chan struct{}, 1), news: make(chan struct{})}
 }
 
-// Begin waits until a query may go, and returns its epoch for end. A wait is reported to waits, if that is not nil; the function
+// Begin waits until a query may go, and returns its epoch for End. A wait is reported to waits, if that is not nil; the function
 // that waits returns is called at the end of the wait, unless ctx has ended it.
 func (p *Pace) Begin(ctx context.Context, replaced <-chan struct{}, waits func(why string) (over func())) (epoch int, err error) {
 	if epoch, free := p.Free(); free {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/state"
@@ -292,9 +293,7 @@ func (p *Pins) AwaitAccept(start func(wait func()) bool, accepted func()) {
 	}
 	if !start(func() {
 		for same := true; same; same = p.Dir.SamePins(p.Key, file) {
-			select {
-			case <-time.After(acceptPause):
-			case <-p.Life.Done():
+			if pausing.For(p.Life, acceptPause) != nil {
 				return
 			}
 		}

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -62,14 +61,9 @@ func OfResource(raw json.RawMessage, outwards func(block []byte) []byte) (res st
 // objects are contents as one JSON object each.
 func objects(list []json.RawMessage, texts bool, outwards func(block []byte) []byte) stages.Result {
 	res := stages.Result{Kind: stages.Values}
-	var out bytes.Buffer
-	for i, one := range list {
-		if i > 0 {
-			out.WriteByte('\n')
-		}
-		from := int64(out.Len())
-		out.Write(oneLine(one))
-		res.Spans = append(res.Spans, stages.Span{From: from, To: int64(out.Len())})
+	var lines [][]byte
+	for _, one := range list {
+		lines = append(lines, oneLine(one))
 		if !texts {
 			block := slices.Concat([]byte(`{"type":"resource","resource":`), one, []byte(`}`))
 			if outwards != nil {
@@ -78,6 +72,6 @@ func objects(list []json.RawMessage, texts bool, outwards func(block []byte) []b
 			res.Blocks = append(res.Blocks, block)
 		}
 	}
-	res.Data = out.Bytes()
+	res.Data, res.Spans = joinLines(lines)
 	return res
 }

@@ -157,7 +157,7 @@ func decodeBlocks(content json.RawMessage) (blocks []block, err error) {
 }
 
 // refusal is the error of a result without data: the tool failed, or asks for something that a pipeline cannot give, or
-// has answered with a task, an [Started].
+// has answered with a task, a [Started].
 func (r *callResult) refusal(raw json.RawMessage, blocks []block) error {
 	asks, inputs := r.requestedInputs()
 	switch {
@@ -291,20 +291,26 @@ func joinBlocks(blocks []block) (res stages.Result) {
 			res.Kind = stages.ToolText
 		}
 	}
-	var out bytes.Buffer
-	for _, text := range texts {
-		if n := out.Len(); n > 0 && text != "" && out.Bytes()[n-1] != '\n' {
-			out.WriteByte('\n')
-		}
-		from := int64(out.Len())
+	for i, text := range texts {
 		if allJSON && isContainer(text) {
-			text = string(oneLine([]byte(text)))
+			texts[i] = string(oneLine([]byte(text)))
 		}
-		out.WriteString(text)
-		res.Spans = append(res.Spans, stages.Span{From: from, To: int64(out.Len())})
 	}
-	res.Data = out.Bytes()
+	res.Data, res.Spans = joinLines(texts)
 	return res
+}
+
+// joinLines puts each text on lines of its own.
+func joinLines[T string | []byte](texts []T) (data []byte, spans []stages.Span) {
+	for _, text := range texts {
+		if n := len(data); n > 0 && len(text) > 0 && data[n-1] != '\n' {
+			data = append(data, '\n')
+		}
+		from := int64(len(data))
+		data = append(data, text...)
+		spans = append(spans, stages.Span{From: from, To: int64(len(data))})
+	}
+	return data, spans
 }
 
 func isContainer(text string) bool {

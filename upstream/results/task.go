@@ -25,7 +25,7 @@ const (
 )
 
 // A Task is work that a server goes on with after it has answered a call. There are two forms: in that of 2025-11-25 its
-// Result has a request of its own, in that of 2026-07-28 the task comes with its result.
+// result has a request of its own, in that of 2026-07-28 the task comes with its result.
 type Task struct {
 	ID     string
 	Inline bool // it is of the newer form
@@ -37,7 +37,7 @@ type Task struct {
 	Result, Failure, Requests json.RawMessage // of the newer form
 }
 
-// An Started is the answer of a tool with a task, which is not the result of the call.
+// A Started is the answer of a tool with a task, which is not the result of the call.
 type Started struct{ Task *Task }
 
 // Error implements error.

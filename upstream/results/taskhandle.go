@@ -26,7 +26,7 @@ func (t *Task) Handle(server string, by questions.Declared) string {
 // DeclaredFor is what the session has declared that a task was begun on, nil if that is not known.
 func DeclaredFor(handle string) *questions.Declared {
 	var h taskHandle
-	_ = json.Unmarshal([]byte(handle), &h) // taskOf reports the error
+	_ = json.Unmarshal([]byte(handle), &h) // TaskOf reports the error
 	return h.Declared
 }
 

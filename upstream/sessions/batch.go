@@ -149,7 +149,7 @@ func (b *batch) drop() {
 	b.f.batches = slices.DeleteFunc(b.f.batches, func(other *batch) bool { return other == b })
 }
 
-// Close ends the batch and all who wait. It returns the resources whose updates came.
+// close ends the batch and all who wait. It returns the resources whose updates came.
 func (b *batch) close(failure *rpc.Failure) []string {
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()

@@ -36,7 +36,7 @@ type Feed struct {
 	batches  []*batch
 }
 
-// A Owner is what a feed needs of those who have its session.
+// An Owner is what a feed needs of those who have its session.
 type Owner struct {
 	Start  func(run func()) bool           // runs something in a goroutine; false: it does not any more
 	Lost   func(s *Session, uris []string) // the session brings no updates any more: of these resources, or of all if there are none
@@ -81,14 +81,12 @@ func (f *Feed) start(run func()) bool {
 }
 
 // during makes a request, unless the session has ended. Whoever ends the session waits for it.
-func (f *Feed) during(request func()) bool {
+func (f *Feed) during(request func()) {
 	f.requests.Add(1)
 	defer f.requests.Add(-1)
-	if f.life.Err() != nil {
-		return false
+	if f.life.Err() == nil {
+		request()
 	}
-	request()
-	return true
 }
 
 // errEnded is the failure of a subscription on a session that has ended.
@@ -216,7 +214,7 @@ func (f *Feed) stream(life context.Context, t *remote.Transport, st *standing) {
 	}
 }
 
-// KeepStanding makes the standing stream last as long as the session, once it is open: the server may ask on it.
+// keepStanding makes the standing stream last as long as the session, once it is open: the server may ask on it.
 func (f *Feed) keepStanding() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

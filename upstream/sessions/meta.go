@@ -20,12 +20,13 @@ func RequestMeta(version string, impl *mcp.Implementation) []byte {
 	return withMember(withMember(nil, mcp.MetaKeyProtocolVersion, texts.JSON(version)), mcp.MetaKeyClientInfo, texts.JSON(impl))
 }
 
-// withMember appends a member to those of a JSON object.
+// withMember returns the members of a JSON object with one more. Those that it gets stay as they are: all requests share them.
 func withMember(members []byte, name, value string) []byte {
+	more := `"` + name + `":` + value
 	if len(members) > 0 {
-		members = append(members, ',')
+		more = "," + more
 	}
-	return slices.Concat(members, []byte(`"`), []byte(name), []byte(`":`), []byte(value))
+	return slices.Concat(members, []byte(more))
 }
 
 // Params makes the parameters of a request of their members, as written in parts, and _meta, if that is needed. A token

@@ -2,12 +2,12 @@ package toollist
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
@@ -58,44 +58,28 @@ func TTLOf(ms float64) time.Duration {
 
 // AddPage reads one page, tool by tool: a malformed one does not lose the others, and nothing beyond the limits is
 // decoded. A tool that is unchanged since the old list is taken from there, with its compiled schemas.
-func (list *List) AddPage(raw json.RawMessage, old *List) (next string, err error) {
-	var page struct {
-		Tools      json.RawMessage `json:"tools"`
-		NextCursor string          `json:"nextCursor"`
-		TTL        float64         `json:"ttlMs"`
-	}
-	if err := json.Unmarshal(raw, &page); err != nil {
+func (list *List) AddPage(raw json.RawMessage, old *List) (string, error) {
+	limit, begun := list.reader, list.Size
+	next, ttl, err := ReadPage(raw, "tools", func(one []byte) bool {
+		list.Size += int64(len(one))
+		switch list.read++; {
+		case list.read > limit.Tools:
+			list.CutAt(fmt.Sprintf("it has more than %d (%s)", limit.Tools, MoreTools(limit.Tools)))
+		case list.Size > limit.Bytes:
+			list.CutAt("it is " + TooLong(limit.Bytes))
+		default:
+			list.add(bytes.Clone(one), old) // a tool may outlast its list, and keeps no page
+		}
+		return list.Cut == ""
+	})
+	if err != nil {
 		return "", fmt.Errorf("reading the tool list: %w", err)
 	}
-	if page.TTL > 0 {
-		list.TTL = TTLOf(page.TTL)
+	list.TTL = cmp.Or(ttl, list.TTL)
+	if list.Size = begun + int64(len(raw)); list.Size > limit.Bytes && next != "" {
+		list.CutAt("it is " + TooLong(limit.Bytes))
 	}
-	if rpc.IsNull(page.Tools) {
-		page.Tools = json.RawMessage("[]")
-	}
-	dec := json.NewDecoder(bytes.NewReader(page.Tools))
-	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
-		return "", fmt.Errorf("reading the tool list: tools is not an array")
-	}
-	for dec.More() {
-		var one json.RawMessage
-		if err := dec.Decode(&one); err != nil {
-			return "", fmt.Errorf("reading the tool list: %w", err)
-		}
-		switch list.read++; {
-		case list.read > list.reader.Tools:
-			list.CutAt(fmt.Sprintf("it has more than %d (%s)", list.reader.Tools, MoreTools(list.reader.Tools)))
-			return "", nil
-		case list.Size+dec.InputOffset() > list.reader.Bytes:
-			list.CutAt("it is " + TooLong(list.reader.Bytes))
-			return "", nil
-		}
-		list.add(one, old)
-	}
-	if list.Size += int64(len(raw)); list.Size > list.reader.Bytes && page.NextCursor != "" {
-		list.CutAt("it is " + TooLong(list.reader.Bytes))
-	}
-	return page.NextCursor, nil
+	return next, nil
 }
 
 // add reads one tool. Of two with the same name the first one stays in the list. A call may reach either, so their

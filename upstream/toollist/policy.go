@@ -10,7 +10,7 @@ type Policy struct {
 	Overrides             map[string]Override
 }
 
-// Refusal says why a tool may not be called, or is empty.
+// refusal says why a tool may not be called, or is empty.
 func (p Policy) refusal(name string, readOnly bool, doubt string) string {
 	switch {
 	case p.Deny.Match(name):

@@ -64,7 +64,7 @@ type Tool struct {
 	Wrapped    bool            // its structured content is a mere wrapper
 	ReadOnly   bool            // annotated so, or declared by the operator
 	duplicated bool            // the list has another tool of its name
-	Refused    string          // why the policy neither lists nor calls it, or empty; see refusal
+	Refused    string          // why the policy neither lists nor calls it, or empty; see Refusal
 	AsTask     bool            // in the older protocol it can only be called as a task
 
 	Schema string        // a hash of its schemas, for which its shape is learned
