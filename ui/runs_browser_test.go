@@ -120,6 +120,35 @@ func TestCancelRun(t *testing.T) {
 	}
 }
 
+// holding keeps the answers that the page gets until release is called.
+const holding = `(() => { const send = XMLHttpRequest.prototype.send; window.held = [];
+XMLHttpRequest.prototype.send = function (...body) { const done = this.onload; this.onload = (e) => held.push(() => done.call(this, e)); send.apply(this, body); };
+window.release = () => { XMLHttpRequest.prototype.send = send; held.forEach((answer) => answer()); return true; };
+window.news = 0; new EventSource("events?topic=runs").addEventListener("changed", () => news++); return true })()`
+
+// TestLateAnswer: a page whose answer is older than the end of the run asks once more, although nothing more happens.
+func TestLateAnswer(t *testing.T) {
+	g := uitest.Serve(t, "--limit", "command=10m")
+	p := uitest.Open(t, g.URL+"runs")
+	ended := make(chan bool)
+	go func() {
+		run(t, g, endless)
+		close(ended)
+	}()
+	p.See("#run-list", "running")
+	press(p, "#run-list tbody a")
+	p.See("#run", "Cancel")
+	uitest.Value[bool](p, holding)
+	p.Until("held.length > 0") // it says that the run goes on
+	uitest.Value[int](p, `fetch(location.pathname + "/cancel", {method: "POST", headers: JSON.parse(document.body.getAttribute("hx-headers"))}).then((r) => r.status)`)
+	<-ended
+	uitest.Value[bool](p, `(window.before = news, true)`)
+	run(t, g, `[{"type": "command", "command": "jq", "args": ["-n", "1"]}]`)
+	p.Until("news > before") // the page hears of the last change before it has the answer
+	uitest.Value[bool](p, "release()")
+	p.See("#run", "cancelled")
+}
+
 // report is a saved pipeline with a parameter and an example.
 const report = `{"description": "Orders with a state", "parameters": {"type": "object", "properties": {"state": {"enum": ["open", "paid"], "default": "open"}, "top": {"type": "integer", "minimum": 1, "default": 3}}},
  "pipeline": [{"type": "tool", "server": "demo", "name": "list_orders", "args": {"status": {"$param": "state"}}},
