@@ -32,9 +32,8 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 
 // execute checks and runs the pipeline of a call.
 func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call schemas.Call) (*mcp.CallToolResult, error) {
-	deps := g.deps
-	deps.Runs, deps.Caller, deps.CheckOnly = g.runsOf(req.Extra), callerOf(req.Extra), call.Mode == schemas.ModeCheck
-	deps.Owner, deps.WorkersOf = originOfCall(req.Extra).owner(), workersOf(req.Extra)
+	deps := g.depsOf(req.Extra)
+	deps.CheckOnly = call.Mode == schemas.ModeCheck
 	if g.o.Pipelines != nil {
 		deps.Tools = g.o.Pipelines.Offer(deps, g.viewer(ctx, req.Extra))
 	}
@@ -61,6 +60,14 @@ func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call sc
 		return textResult(planText(pipeline.Plan(), call.MaxOutput)), nil
 	}
 	return g.run(ctx, req, pipeline, call, begun, notify, asker)
+}
+
+// depsOf returns what a pipeline of a caller has, without the saved pipelines.
+func (g *Gateway) depsOf(extra *mcp.RequestExtra) stages.Deps {
+	deps := g.deps
+	deps.Runs, deps.Caller = g.runsOf(extra), callerOf(extra)
+	deps.Owner, deps.WorkersOf = originOfCall(extra).owner(), workersOf(extra)
+	return deps
 }
 
 // longest returns the operator's limit for the time of a run.

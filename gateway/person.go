@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -50,6 +51,19 @@ func (p Person) Call(ctx context.Context, name string, args any) (*mcp.CallToolR
 		return nil, fmt.Errorf("the result of %s is a %T", name, result)
 	}
 	return own, nil
+}
+
+// Work calls f, which checks or runs saved pipelines, in a slot of the runs and with what a pipeline of the person has: servers,
+// limits and saved pipelines. Nothing of it is kept.
+func (p Person) Work(ctx context.Context, f func(context.Context, stages.Deps, pipelines.Viewer) error) error {
+	ctx, end, err := p.g.begin(p.View(ctx), p.g.runs, p.extra)
+	if err != nil {
+		return err
+	}
+	defer end()
+	deps := p.g.depsOf(p.extra)
+	deps.Runs = nil
+	return f(ctx, deps, p.g.viewer(ctx, p.extra))
 }
 
 // Read reads a resource of a server. The answer is that for clients.

@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -10,7 +12,9 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 // TestPerson: a person has the runs, groups and slots of a client with the same identity.
@@ -49,5 +53,28 @@ func TestPerson(t *testing.T) {
 	}
 	if _, err := bob.Read(t.Context(), "mcsh://servers/one/file:///x"); err == nil {
 		t.Error("a person without groups reads a resource")
+	}
+}
+
+// TestPersonWork: saved pipelines are checked and run for a person with that person's servers, and in a slot of the runs.
+func TestPersonWork(t *testing.T) {
+	pool := mcptest.Pool(t, map[string]*mcptest.Upstream{"one": mcptest.New(mcptest.Tool{Name: "echo", Text: `{"said":"yes"}`, ReadOnly: true})})
+	g := gateway.New(gateway.Options{Upstream: pool, Runs: 1, GroupsOf: func(info *auth.TokenInfo) ([]string, bool) { return nil, info.UserID == "bob" }})
+	ann, bob := g.Person(&auth.TokenInfo{UserID: "ann"}, false), g.Person(&auth.TokenInfo{UserID: "bob"}, false)
+	compile := func(ctx context.Context, deps stages.Deps, _ pipelines.Viewer) error {
+		if _, errs := stages.Compile(ctx, []byte(`[{"type": "tool", "server": "one", "name": "echo"}]`), deps); errs != nil {
+			return errs[0]
+		}
+		return nil
+	}
+	if err := ann.Work(t.Context(), compile); err != nil {
+		t.Error(err)
+	}
+	if err := bob.Work(t.Context(), compile); err == nil {
+		t.Error("a person without groups uses a server")
+	}
+	err := ann.Work(t.Context(), func(ctx context.Context, _ stages.Deps, _ pipelines.Viewer) error { return ann.Work(ctx, compile) })
+	if e, ok := errors.AsType[*stages.Error](err); !ok || e.Code != stages.LimitExceeded {
+		t.Errorf("beside the only run the gateway allows another: %v", err)
 	}
 }

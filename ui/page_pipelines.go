@@ -24,7 +24,7 @@ type Pipelines interface {
 	Plan(ctx context.Context, t *pipelines.Tool, args json.RawMessage) ([]stages.PlanStage, error)
 
 	// Test runs the examples of a pipeline: dry where they would change something.
-	Test(ctx context.Context, t *pipelines.Tool) []Tested
+	Test(ctx context.Context, t *pipelines.Tool) ([]Tested, error)
 
 	// Draft returns the text of a file with a plan, and Diff what differs between two texts.
 	Draft(plan json.RawMessage, description string) (string, error)
@@ -250,7 +250,10 @@ func testSaved(v *Visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Tests, p.Tested = v.Options().Pipelines.Test(v.Context(), p.Tool), true
+	if p.Tests, err = v.Options().Pipelines.Test(v.Context(), p.Tool); err != nil {
+		return nil, problemOf(err)
+	}
+	p.Tested = true
 	return p, nil
 }
 

@@ -22,8 +22,8 @@ type Playground interface {
 	// Start begins a run and returns when it has begun, or has ended before that. The run goes on without the context's end.
 	Start(ctx context.Context, plan string, dry bool) (request string, reply *Reply)
 
-	// Reply returns the reply to a run that the same person has started, if it has ended and is remembered.
-	Reply(ctx context.Context, request string) (Reply, bool)
+	// Reply returns the reply to a run; nil: it is not there yet. False: the person has not started the run, or it is forgotten.
+	Reply(ctx context.Context, request string) (*Reply, bool)
 }
 
 // A Reply is what an agent would have read.
@@ -83,6 +83,7 @@ type resultView struct {
 	Agreed   string
 	Problems []problem
 	Reply    *Reply
+	Awaited  bool // the run goes on, or its reply is not there yet
 }
 
 // Running reports whether the run goes on.
@@ -191,17 +192,14 @@ func (v *Visit) run(text string, dry bool, agreed string) resultView {
 // result describes a run of the playground.
 func (v *Visit) result(request string) resultView {
 	r := resultView{Request: request}
-	if reply, ended := v.Options().Playground.Reply(v.Context(), request); ended {
-		r.Reply = &reply
-	}
+	reply, known := v.Options().Playground.Reply(v.Context(), request)
+	r.Reply, r.Awaited = reply, known && reply == nil
 	d, err := v.Options().Runs.Run(v.Viewer(), request)
 	if err != nil {
 		return r // nothing is kept of it
 	}
 	r.Dry = d.DryRun
-	if d.Live() { // the reply comes after its end
-		r.Reply = nil
-	}
+	r.Awaited = r.Awaited || d.Live()
 	r.Run = v.runView(&d)
 	r.Run.Stage = nil
 	if r.Run.Output != nil {

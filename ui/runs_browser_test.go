@@ -30,14 +30,19 @@ func press(p *uitest.Page, selector string) {
 func run(t *testing.T, g *uitest.Gateway, pipeline string) (text, request string) {
 	t.Helper()
 	result := g.Call(t, "", "execute_pipeline", `{"pipeline": `+pipeline+`}`)
+	report, _ := result.Meta["mcsh/report"].(map[string]any)
+	request, _ = report["request"].(string)
+	return texts(result), request
+}
+
+// texts is what a model reads of a result.
+func texts(result *mcp.CallToolResult) (text string) {
 	for _, block := range result.Content {
 		if block, ok := block.(*mcp.TextContent); ok {
 			text += block.Text
 		}
 	}
-	report, _ := result.Meta["mcsh/report"].(map[string]any)
-	request, _ = report["request"].(string)
-	return text, request
+	return text
 }
 
 const (
@@ -84,41 +89,64 @@ func TestRunsPage(t *testing.T) {
 	p.Until(`(document.querySelector("#editor")?.value || "").includes('"resume": true')`)
 }
 
-// inside is the editor's own document.
-const inside = `document.querySelector("#editor").shadowRoot`
-
-// write puts a text with the cursor where it has a "|" into the editor, and asks what can be written there.
-func write(p *uitest.Page, text string) {
-	before, behind, _ := strings.Cut(text, "‸")
-	uitest.Value[bool](p, fmt.Sprintf(`(() => { const e = document.querySelector("#editor"); e.value = %q; e.view.dispatch({selection: {anchor: %d}}); e.focus(); e.complete(); return true })()`,
-		before+behind, len(before)))
+// confirm presses what asks a question, and answers yes.
+func confirm(p *uitest.Page, selector string) {
+	p.Until(fmt.Sprintf(`document.querySelector("#sure[open]") || (document.querySelector(%q)?.click(), false)`, selector))
+	press(p, "#sure[open] button.danger")
 }
 
-// TestPlaygroundStory: a person writes a pipeline with the help of the editor, and has a mistake corrected.
-func TestPlaygroundStory(t *testing.T) {
-	g := uitest.Serve(t)
-	p := uitest.Open(t, g.URL+"playground")
-	p.See("#plan", "demo/list_orders")
-	looks(p, "playground")
-	for _, test := range []struct{ text, want string }{
-		{`[‸`, "for_each"},
-		{`[{"type": "‸"}]`, "parallel"},
-		{`[{"type": "tool", "server": "‸"}]`, "demo"},
-		{`[{"type": "tool", "server": "demo", "name": "‸"}]`, "list_orders"},
-		{`[{"type": "tool", "server": "demo", "name": "list_orders", "args": {"‸"}}]`, "status"},
-		{`[{"type": "tool", "server": "demo", "name": "list_orders", "args": {"status": "‸"}}]`, "shipped"},
-		{`[{"type": "command", "command": "‸"}]`, "jq"},
-	} {
-		write(p, test.text)
-		p.Until(fmt.Sprintf(`[...`+inside+`.querySelectorAll(".cm-tooltip-autocomplete li")].some((e) => e.textContent.includes(%q))`, test.want))
+// endless is a pipeline that works until somebody cancels it.
+const endless = `[{"type": "command", "command": "jq", "args": ["-n", "range(1; 1000000000000)"], "timeout": 600},
+  {"type": "command", "command": "jq", "args": ["-c", "select(. < 0)"], "timeout": 600}]`
+
+// TestCancelRun: a run is seen while it goes on, and the open page says that it has ended when somebody has cancelled it.
+func TestCancelRun(t *testing.T) {
+	g := uitest.Serve(t, "--limit", "command=10m")
+	p := uitest.Open(t, g.URL+"runs")
+	replies := make(chan string, 1)
+	go func() {
+		text, _ := run(t, g, endless)
+		replies <- text
+	}()
+	p.See("#run-list", "running")
+	press(p, "#run-list tbody a")
+	p.See("#run", "Cancel")
+	p.Until(`document.querySelector(".box.running")`)
+	looks(p, "run-live")
+	confirm(p, "#run button.danger")
+	p.See("#run", "cancelled")
+	if text := <-replies; !strings.Contains(text, "the operator of the gateway has cancelled it") {
+		t.Errorf("the agent reads %q", text)
 	}
-	shoot(p, "playground-complete.png", uitest.View{Width: 1440, Height: 900})
-	write(p, `[{"type": "tool", "server": "demo", "name": "list_order"}, {"type": "command", "command": "jq", "args": ["-c", ".orders | {text: \"seen\"}"]}, {"type": "tool", "server": "demo", "name": "add_note"}]`)
-	p.See("#plan", "list_orders")
-	p.Until(inside + `.querySelector(".cm-lintRange-error")`)
-	looks(p, "playground-mistake")
-	press(p, "[data-fix]")
-	p.Until(`document.querySelectorAll("#plan .box").length === 3 && document.querySelector("#plan .effect")`)
+}
+
+// holding keeps the answers that the page gets until release is called.
+const holding = `(() => { const send = XMLHttpRequest.prototype.send; window.held = [];
+XMLHttpRequest.prototype.send = function (...body) { const done = this.onload; this.onload = (e) => held.push(() => done.call(this, e)); send.apply(this, body); };
+window.release = () => { XMLHttpRequest.prototype.send = send; held.forEach((answer) => answer()); return true; };
+window.news = 0; new EventSource("events?topic=runs").addEventListener("changed", () => news++); return true })()`
+
+// TestLateAnswer: a page whose answer is older than the end of the run asks once more, although nothing more happens.
+func TestLateAnswer(t *testing.T) {
+	g := uitest.Serve(t, "--limit", "command=10m")
+	p := uitest.Open(t, g.URL+"runs")
+	ended := make(chan bool)
+	go func() {
+		run(t, g, endless)
+		close(ended)
+	}()
+	p.See("#run-list", "running")
+	press(p, "#run-list tbody a")
+	p.See("#run", "Cancel")
+	uitest.Value[bool](p, holding)
+	p.Until("held.length > 0") // it says that the run goes on
+	uitest.Value[int](p, `fetch(location.pathname + "/cancel", {method: "POST", headers: JSON.parse(document.body.getAttribute("hx-headers"))}).then((r) => r.status)`)
+	<-ended
+	uitest.Value[bool](p, `(window.before = news, true)`)
+	run(t, g, `[{"type": "command", "command": "jq", "args": ["-n", "1"]}]`)
+	p.Until("news > before") // the page hears of the last change before it has the answer
+	uitest.Value[bool](p, "release()")
+	p.See("#run", "cancelled")
 }
 
 // report is a saved pipeline with a parameter and an example.
@@ -169,7 +197,50 @@ func TestPipelinesPage(t *testing.T) {
 	p.See("main", "My orders with")
 	p.See("#diff", "Somebody's orders")
 	looks(p, "pipeline-diff")
-	press(p, `form[hx-post$="/remove"] button`)
-	press(p, "#sure[open] button.danger")
+	confirm(p, `form[hx-post$="/remove"] button`)
 	p.Until(`location.pathname.endsWith("/pipelines") && !document.querySelector("#saved-list").innerText.includes("orders")`)
+}
+
+// TestTwoTabs: of two tabs that edit one pipeline the second one to save is shown what the first has changed, and keeps its text.
+func TestTwoTabs(t *testing.T) {
+	saved := t.TempDir()
+	if err := os.WriteFile(filepath.Join(saved, "orders.json"), []byte(report), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := uitest.Serve(t, "--pipelines", saved)
+	one, two := uitest.Open(t, g.URL+"pipelines/orders/edit"), uitest.Open(t, g.URL+"pipelines/orders/edit")
+	for tab, name := range map[*uitest.Page]string{one: "First", two: "Second"} {
+		tab.Until(`document.querySelector("#editor").value?.includes("Orders with")`)
+		uitest.Value[bool](tab, fmt.Sprintf(`((e) => (e.value = e.value.replace("Orders with", "%s orders with"), true))(document.querySelector("#editor"))`, name))
+	}
+	press(one, "#edit-form button.primary")
+	one.See("main", "First orders with")
+	press(two, "#edit-form button.primary")
+	two.See("#saving", "Somebody else has changed it")
+	two.See("#saving .diff", "First orders with")
+	two.Until(`document.querySelector("#editor").value.includes("Second orders with")`)
+	if text, err := os.ReadFile(filepath.Join(saved, "orders.json")); err != nil || !strings.Contains(string(text), "First orders with") {
+		t.Errorf("the file is %q (%v)", text, err)
+	}
+	press(two, "#edit-form button.primary")
+	two.See("main", "Second orders with")
+	two.See("#diff", "First orders with")
+}
+
+// TestRestartWhileWriting: a page with a text that nobody has saved says that the gateway has restarted, and keeps the text.
+func TestRestartWhileWriting(t *testing.T) {
+	saved := t.TempDir()
+	if err := os.WriteFile(filepath.Join(saved, "orders.json"), []byte(report), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := uitest.Serve(t, "--pipelines", saved)
+	p := uitest.Open(t, g.URL+"pipelines/orders/edit")
+	p.Allow("ERR_") // requests to a gateway that has ended
+	p.Until(`document.querySelector("#editor").value?.includes("Orders with")`)
+	uitest.Value[bool](p, `((e) => (e.value = e.value.replace("Orders with", "My orders with"), true))(document.querySelector("#editor"))`)
+	g.End()
+	p.See("#banner", "does not answer")
+	uitest.ServeAt(t, strings.TrimSuffix(strings.TrimPrefix(g.URL, "http://"), "/"), g.State, "--pipelines", saved)
+	p.See("#banner", "has restarted")
+	p.Until(`document.querySelector("#editor").value.includes("My orders with")`)
 }

@@ -101,7 +101,7 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 		o.Logins = consoleLogins{shown}
 	}
 	if x.parts.saved != nil {
-		o.Pipelines = &savedShown{savedPipelines{x.parts.saved, x.parts}}
+		o.Pipelines = &savedShown{savedPipelines{x.parts.saved, x.parts}, shown}
 	}
 	console, err := ui.New(o)
 	if err == nil {

@@ -13,32 +13,42 @@ import (
 )
 
 // savedShown answers for the pages of saved pipelines.
-type savedShown struct{ savedPipelines }
+type savedShown struct {
+	savedPipelines
+	shown *shown
+}
 
 // Set implements [ui.Pipelines].
 func (s *savedShown) Set() *pipelines.Set { return s.set }
 
 // Plan implements [ui.Pipelines].
-func (s *savedShown) Plan(ctx context.Context, t *pipelines.Tool, args json.RawMessage) ([]stages.PlanStage, error) {
+func (s *savedShown) Plan(ctx context.Context, t *pipelines.Tool, args json.RawMessage) (list []stages.PlanStage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	deps := s.parts.deps()
-	deps.CheckOnly = true
-	plan, errs, err := s.set.Compile(ctx, t, args, deps, pipelines.Operator())
-	switch {
-	case err != nil:
-		return nil, err
-	case errs != nil:
-		return nil, planError(errs)
-	}
-	return plan.Plan().Stages, nil
+	err = s.shown.person(ctx).Work(ctx, func(ctx context.Context, deps stages.Deps, v pipelines.Viewer) error {
+		deps.CheckOnly = true
+		plan, errs, err := s.set.Compile(ctx, t, args, deps, v)
+		switch {
+		case err != nil:
+			return err
+		case errs != nil:
+			return planError(errs)
+		}
+		list = plan.Plan().Stages
+		return nil
+	})
+	return list, err
 }
 
 // Test implements [ui.Pipelines].
-func (s *savedShown) Test(ctx context.Context, t *pipelines.Tool) []ui.Tested {
-	return convert(s.test(ctx, t, false), func(j testedJSON) ui.Tested {
-		return ui.Tested{Status: string(j.Status), Args: string(j.Args), Text: j.Text, Output: j.Output, Millis: j.Millis}
+func (s *savedShown) Test(ctx context.Context, t *pipelines.Tool) (list []ui.Tested, err error) {
+	err = s.shown.person(ctx).Work(ctx, func(ctx context.Context, deps stages.Deps, v pipelines.Viewer) error {
+		list = convert(s.test(ctx, t, compiling{deps, v}, false), func(j testedJSON) ui.Tested {
+			return ui.Tested{Status: string(j.Status), Args: string(j.Args), Text: j.Text, Output: j.Output, Millis: j.Millis}
+		})
+		return nil
 	})
+	return list, err
 }
 
 // Draft implements [ui.Pipelines].

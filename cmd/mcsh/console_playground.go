@@ -38,10 +38,10 @@ type trials struct {
 	replies []*trialReply // the oldest first; guarded by mu
 }
 
-// A trialReply is the reply to a run.
+// A trialReply is the reply to a run; nil: it is not there yet.
 type trialReply struct {
 	user, request string
-	reply         ui.Reply
+	reply         *ui.Reply
 }
 
 // userOf returns the identity of a person; empty: nobody authenticates.
@@ -85,18 +85,21 @@ func (t *trials) Start(ctx context.Context, plan string, dry bool) (string, *ui.
 	}
 	begun, ended := make(chan string, 1), make(chan ui.Reply, 1)
 	go func() {
-		request := ""
-		result, err := t.call(context.WithoutCancel(ctx), plan, mode, gateway.Hearing{Begun: func(r string) { request = r; begun <- r }})
+		trial := &trialReply{user: user}
+		result, err := t.call(context.WithoutCancel(ctx), plan, mode, gateway.Hearing{Begun: func(r string) {
+			trial.request = r
+			t.remember(trial)
+			begun <- r
+		}})
 		reply := replyOf(result)
 		if err != nil {
 			reply = ui.Reply{Texts: []string{err.Error()}, Failed: true}
 		}
-		if request == "" {
+		if trial.request == "" {
 			ended <- reply
 			return
 		}
-		t.remember(&trialReply{user, request, reply})
-		t.console.Changed("runs")
+		t.answer(trial, &reply)
 	}()
 	select {
 	case request := <-begun:
@@ -106,7 +109,15 @@ func (t *trials) Start(ctx context.Context, plan string, dry bool) (string, *ui.
 	}
 }
 
-// remember keeps a reply, and forgets the oldest.
+// answer notes the reply to a run.
+func (t *trials) answer(trial *trialReply, reply *ui.Reply) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	trial.reply = reply
+	t.console.Changed("runs")
+}
+
+// remember keeps the reply to a run, and forgets the oldest.
 func (t *trials) remember(r *trialReply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,12 +128,12 @@ func (t *trials) remember(r *trialReply) {
 }
 
 // Reply implements [ui.Playground].
-func (t *trials) Reply(ctx context.Context, request string) (ui.Reply, bool) {
+func (t *trials) Reply(ctx context.Context, request string) (*ui.Reply, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := slices.IndexFunc(t.replies, func(r *trialReply) bool { return r.request == request && r.user == userOf(ctx) })
 	if i < 0 {
-		return ui.Reply{}, false
+		return nil, false
 	}
 	return t.replies[i].reply, true
 }

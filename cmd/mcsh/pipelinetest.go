@@ -68,9 +68,11 @@ func (p *program) testPipelines(ctx context.Context, x *savedPipelines, names []
 			tools = append(tools, &all[i])
 		}
 	}
+	with := compiling{x.parts.deps(), pipelines.Operator()}
+	with.deps.Caller = "test"
 	n := map[status]int{}
 	for _, t := range tools {
-		for _, one := range x.test(ctx, t, forReal) {
+		for _, one := range x.test(ctx, t, with, forReal) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -106,8 +108,14 @@ func (j testedJSON) line() string {
 	return text
 }
 
+// A compiling is for whom saved pipelines are compiled, and with what.
+type compiling struct {
+	deps   stages.Deps
+	viewer pipelines.Viewer
+}
+
 // test runs the examples of a pipeline.
-func (x *savedPipelines) test(ctx context.Context, t *pipelines.Tool, forReal bool) (list []testedJSON) {
+func (x *savedPipelines) test(ctx context.Context, t *pipelines.Tool, with compiling, forReal bool) (list []testedJSON) {
 	one := testedJSON{Name: t.Name, Version: t.Version.Number}
 	if t.Broken != nil {
 		one.Status, one.Text = statusFailed, "broken: "+t.Broken.Error()
@@ -121,7 +129,7 @@ func (x *savedPipelines) test(ctx context.Context, t *pipelines.Tool, forReal bo
 		begun := time.Now()
 		one := one
 		one.Example, one.Args = i+1, e.Args
-		one.Status, one.Text, one.Output = x.example(ctx, t, e, forReal)
+		one.Status, one.Text, one.Output = x.example(ctx, t, e, with, forReal)
 		one.Millis = time.Since(begun).Milliseconds()
 		list = append(list, one)
 	}
@@ -132,10 +140,8 @@ func (x *savedPipelines) test(ctx context.Context, t *pipelines.Tool, forReal bo
 const shownOutput = 600
 
 // example runs one example. The output is that of a run that ended well, and was not as expected.
-func (x *savedPipelines) example(ctx context.Context, t *pipelines.Tool, e pipelines.Example, forReal bool) (state status, text, output string) {
-	deps := x.parts.deps()
-	deps.Caller = "test"
-	plan, errs, err := x.set.Compile(ctx, t, e.Args, deps, pipelines.Operator())
+func (x *savedPipelines) example(ctx context.Context, t *pipelines.Tool, e pipelines.Example, with compiling, forReal bool) (state status, text, output string) {
+	plan, errs, err := x.set.Compile(ctx, t, e.Args, with.deps, with.viewer)
 	switch {
 	case err != nil:
 		return statusFailed, err.Error(), ""
@@ -155,7 +161,7 @@ func (x *savedPipelines) example(ctx context.Context, t *pipelines.Tool, e pipel
 	case e.JQ == "":
 		return statusOK, "", ""
 	}
-	got, err := x.expect(ctx, deps, t, e, out.buf.Bytes())
+	got, err := x.expect(ctx, with.deps, t, e, out.buf.Bytes())
 	switch {
 	case err != nil:
 		return statusFailed, fmt.Sprintf("the expectation %s fails: %v", e.JQ, err), texts.Fit(out.buf.String(), shownOutput)

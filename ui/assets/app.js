@@ -10,12 +10,30 @@ let stream, followed = "", again;
 
 const topics = () => [...new Set(all("[data-topic]").flatMap((e) => e.dataset.topic.split(/\s+/)))].filter(Boolean).sort();
 
-function refresh(changed) {
+const changes = {}; // by topic: when it has changed for the last time
+
+function refresh(changed = topics()) {
+  for (const t of changed) changes[t] = performance.now();
+  ask();
+}
+
+// ask asks again for the elements that are older than a change. An element is as old as the request that has brought it: a change
+// during the request may be missing in its answer. An element with a request in progress waits for its end.
+function ask() {
   if ($("#sure[open]")) return; // what the question is about must stay
-  for (const e of all("[data-topic]")) {
-    if (!changed || e.dataset.topic.split(/\s+/).some((t) => changed.includes(t))) htmx.trigger(e, "live");
+  for (const e of all("[data-topic]:not(.htmx-request, :has(.htmx-request))")) {
+    if (!e.dataset.topic.split(/\s+/).some((t) => changes[t] > (e.asked ?? 0))) continue;
+    e.asked = performance.now();
+    htmx.trigger(e, "live");
   }
 }
+
+on("htmx:beforeSend", (e) => (e.detail.xhr.begun = performance.now()));
+on("htmx:afterRequest", ({ detail: { xhr, requestConfig } }) => {
+  for (const e of all("[data-topic]")) e.asked ??= xhr.begun;
+  if (requestConfig.verb !== "get" && xhr.status >= 400) refresh(); // what somebody wanted to change has changed before
+  else ask();
+});
 
 function banner(text, reload) {
   const b = $("#banner");
@@ -28,7 +46,7 @@ function banner(text, reload) {
   b.append(button);
 }
 
-function follow(missed) {
+function follow() {
   clearTimeout(again);
   stream?.close();
   followed = topics().join(" ");
@@ -37,8 +55,7 @@ function follow(missed) {
   stream.addEventListener("hello", (e) => {
     if (JSON.parse(e.data) !== instance) return restarted();
     banner();
-    if (missed) refresh();
-    missed = true; // a stream that opens again has missed something
+    refresh(); // something may have changed before the stream was open
   });
   stream.addEventListener("changed", (e) => refresh(JSON.parse(e.data)));
   stream.onerror = () => {
@@ -51,7 +68,7 @@ function follow(missed) {
 async function retry() {
   const answer = await fetch("events", { method: "HEAD" }).catch(() => null);
   if (answer?.status === 401) restarted();
-  else follow(true);
+  else follow();
 }
 
 // The gateway has restarted: a page without anything to lose is loaded again.
@@ -66,9 +83,9 @@ on("visibilitychange", () => {
   if (document.hidden) {
     clearTimeout(again);
     stream?.close();
-  } else if (topics().length) follow(true);
+  } else if ($("#banner")) follow();
 });
-on("htmx:afterSettle", () => topics().join(" ") !== followed && follow(true)); // it may have changed before the stream opens
+on("htmx:afterSettle", () => topics().join(" ") !== followed && follow());
 addEventListener("pagehide", () => stream?.close());
 
 // --- Notes and dialogs.
@@ -84,14 +101,18 @@ export function note(text, kind = "") {
 on("notice", (e) => note(e.detail.value));
 on("htmx:sendError", () => note("The gateway does not answer.", "bad"));
 
-on("htmx:beforeSwap", (e) => $("#sure[open]") && (e.detail.shouldSwap = false));
+on("htmx:beforeSwap", (e) => {
+  if (!$("#sure[open]")) return;
+  e.detail.shouldSwap = false;
+  e.detail.target.asked = 0; // the answer is lost
+});
 
 on("htmx:confirm", (e) => {
   if (!e.detail.question) return;
   e.preventDefault();
   const d = $("#sure");
   $("#sure-text").textContent = e.detail.question;
-  d.onclose = () => (d.returnValue === "yes" ? e.detail.issueRequest(true) : refresh());
+  d.onclose = () => (d.returnValue === "yes" ? e.detail.issueRequest(true) : ask());
   d.returnValue = "no";
   d.showModal();
 });
@@ -157,5 +178,5 @@ on("keydown", (e) => {
   if (key === "t") theme();
 });
 
-if (topics().length) follow(false);
+if ($("#banner")) follow(); // also a page without topics says that the gateway has restarted
 $("[data-follow]")?.click(); // the way on after a sign-in
