@@ -14,6 +14,7 @@ import (
 
 // TestHidden (S19): a process of the gateway's own user cannot read the gateway's environment.
 func TestHidden(t *testing.T) {
+	t.Parallel() // it waits
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "mcsh") // where another user may run it
 	program, err := os.ReadFile(oneBinary(t))

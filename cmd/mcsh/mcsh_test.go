@@ -43,6 +43,7 @@ func (o overlapping) Run() int {
 
 // TestScripts runs the program as people do. A script in testdata is a case; its first line says why it is there.
 func TestScripts(t *testing.T) {
+	t.Parallel() // it waits
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
 		t.Fatal(err)
