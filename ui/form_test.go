@@ -12,6 +12,21 @@ import (
 	"github.com/mcsh-dev/mcsh/ui"
 )
 
+// evil is a text that would show itself if a page took it for HTML, or ran it.
+const evil = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"><svg onload=window.hacked=1> {{.Name}} ${hacked} </textarea></pre>`
+
+// wide is a schema with every kind of field.
+const wide = `{"type":"object","required":["text","count","mode"],"properties":{
+	"text":{"type":"string","description":"Some text. ` + `<img src=x onerror='window.hacked=1'>` + `"},
+	"count":{"type":"integer","minimum":1,"maximum":10,"description":"How often, 1 to 10","default":2},
+	"ratio":{"type":["number","null"]},
+	"mode":{"enum":["plain","loud"],"description":"How it is said"},
+	"flag":{"type":"boolean","default":true},
+	"tags":{"type":"array","items":{"type":"string"},"description":"One tag a line"},
+	"near":{"$ref":"#/$defs/point"},
+	"filter":{"anyOf":[{"type":"object","additionalProperties":true},{"type":"array"}],"description":"Anything as JSON"}},
+	"$defs":{"point":{"type":"object","title":"A place","required":["x"],"properties":{"x":{"type":"number"},"y":{"type":"number"}}}}}`
+
 // TestFormKinds: every schema has a form or none, and no schema has an endless one.
 func TestFormKinds(t *testing.T) {
 	deep := strings.Repeat(`{"type":"object","properties":{"a":`, 50) + `{"type":"string"}` + strings.Repeat(`}}`, 50)

@@ -14,9 +14,14 @@ import (
 
 // TestHidden (S19): a process of the gateway's own user cannot read the gateway's environment.
 func TestHidden(t *testing.T) {
+	t.Parallel() // it waits
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "mcsh")
-	if err := goBuild(binary, "."); err != nil {
+	binary := filepath.Join(dir, "mcsh") // where another user may run it
+	program, err := os.ReadFile(oneBinary(t))
+	if err == nil {
+		err = os.WriteFile(binary, program, 0o755)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	var user *syscall.Credential // root would see everything

@@ -98,6 +98,7 @@ func (p *person) gateway() (call func() string) {
 // TestLoginReal signs in to a real authorization server while two gateways run. They use the sign-in without a restart, and go on
 // when tokens end, although each refresh token works once: the issuer ends the sign-in if one comes twice.
 func TestLoginReal(t *testing.T) {
+	t.Parallel() // it waits
 	h := newHosted(t, signintest.Options{TTL: 3600, Rotate: true})
 	p := newPerson(t, `{"mcpServers": {"box": {"url": "`+h.URL+`/mcp"}}}`)
 	calls := []func() string{p.gateway(), p.gateway()}

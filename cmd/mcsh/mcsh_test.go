@@ -27,13 +27,23 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		return
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(overlapping{m}, map[string]func(){
 		"mcsh": func() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())) },
 	})
 }
 
+// overlapping are the tests of the package, which mostly wait for processes. A process of the binary that runs as mcsh does
+// not come here: its arguments are no flags of tests.
+type overlapping struct{ *testing.M }
+
+func (o overlapping) Run() int {
+	parttest.Overlap()
+	return o.M.Run()
+}
+
 // TestScripts runs the program as people do. A script in testdata is a case; its first line says why it is there.
 func TestScripts(t *testing.T) {
+	t.Parallel() // it waits
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
 		t.Fatal(err)

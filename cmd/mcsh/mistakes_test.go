@@ -29,6 +29,7 @@ type mistake struct {
 
 // TestMistakes makes every mistake of a list, or knows where it is made.
 func TestMistakes(t *testing.T) {
+	t.Parallel() // it waits
 	text, err := os.ReadFile("testdata/mistakes.json")
 	if err != nil {
 		t.Fatal(err)

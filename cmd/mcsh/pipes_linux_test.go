@@ -136,6 +136,7 @@ func tree(t *testing.T, dir string) string {
 
 // TestHostileLines: each line is refused with its reason, or harmless. Nothing changes, and nothing outside is read.
 func TestHostileLines(t *testing.T) {
+	t.Parallel() // it waits
 	data, err := os.ReadFile("../../servers/pipe/testdata/hostile.json")
 	if err != nil {
 		t.Fatal(err)
@@ -191,6 +192,7 @@ func backendsOfTests(t *testing.T) map[string][]string {
 
 // TestPipeSaves: tee and write save all or nothing, ask before they save much, and append what they are given.
 func TestPipeSaves(t *testing.T) {
+	t.Parallel() // it waits
 	_, root := makeRoot(t)
 	big := strings.Repeat("0123456789abcde\n", 1<<17) // 2 MiB
 	if err := os.WriteFile(filepath.Join(root, "big"), []byte(big), 0o644); err != nil {
@@ -250,6 +252,7 @@ func TestPipeWorkers(t *testing.T) {
 
 // TestPipeWords: errors of lines say nothing of stages, and quote what looks like our words as it is.
 func TestPipeWords(t *testing.T) {
+	t.Parallel() // it waits
 	_, root := makeRoot(t)
 	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local", "--limit", "command=1s")
 	const (
@@ -353,17 +356,18 @@ func TestPipeEnds(t *testing.T) {
 
 // TestPipeCancelled: a cancelled call ends its commands, and gives back the only worker.
 func TestPipeCancelled(t *testing.T) {
+	t.Parallel() // it waits
 	_, root := makeRoot(t)
 	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local", "--sandbox-max", "1",
 		"--limit", "command=1h", "--limit", "run=1h")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		line := map[string]any{"command": "awk 'BEGIN { for (;;) endless++ }' | tee forever"}
+		line := map[string]any{"command": "awk 'BEGIN { for (;;) cancelled++ }' | tee forever"}
 		_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "pipe", Arguments: line})
 		ended <- err
 	}()
-	for deadline := time.Now().Add(patience); !running(t, "endless++"); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !running(t, "cancelled++"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the command does not run")
 		}
@@ -425,6 +429,7 @@ func TestPipeSessions(t *testing.T) {
 
 // TestPipeVersions: each program says its version, alone and in a pipe.
 func TestPipeVersions(t *testing.T) {
+	t.Parallel() // it waits
 	_, root := makeRoot(t)
 	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local")
 	for _, name := range strings.Fields("awk cut fd grep head jq ls rg sed sort tail tr uniq wc") {

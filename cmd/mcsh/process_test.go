@@ -89,6 +89,7 @@ func (s *started) leftNothing(t *testing.T, dirs ...string) {
 
 // Processes run as where only the one binary was installed: the worker falls back to it, as with go run.
 func TestProcess(t *testing.T) {
+	t.Parallel() // it waits
 	binary := oneBinary(t)
 	for name, test := range map[string]func(*testing.T, string){
 		"run": testRun, "interrupt": testInterrupt, "closed pipe": testClosedPipe, "HTTP": testServeHTTP,

@@ -84,11 +84,11 @@ func TestRuns(t *testing.T) {
 	if _, errs := c.plainRun(exitFailed, "runs", "output", live); !strings.Contains(errs, "has not ended yet") {
 		t.Errorf("the output of a live run: %q", errs)
 	}
-	if shown := c.run(exitOK, "runs", append([]string{"show", live}, here...)...); len(shown) != 1 || shown[0]["state"] != control.RunLive ||
-		!strings.Contains(fmt.Sprint(shown[0]["stage_list"]), "calls:1") {
-		t.Errorf("the live run is %v", shown)
-	}
-	waiting := prepare(t, c.binary, append([]string{"runs", "wait"}, here...)...)
+	eventually(t, "a call of the live run", func() (string, bool) {
+		shown := fmt.Sprint(c.run(exitOK, "runs", append([]string{"show", live}, here...)...))
+		return shown, strings.Contains(shown, "state:"+control.RunLive) && strings.Contains(shown, "calls:1")
+	})
+	waiting := prepare(t, c.binary, append([]string{"runs", "wait", live}, here...)...) // it may begin after the end of the run
 	if err := waiting.Start(); err != nil {
 		t.Fatal(err)
 	}
