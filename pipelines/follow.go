@@ -141,9 +141,7 @@ func difference(before, after map[string]Tool) Change {
 		}
 		switch {
 		case t.Broken != nil && (!known || fmt.Sprint(old.Broken) != fmt.Sprint(t.Broken)):
-			if c.Broken[name] = t.Broken; t.Err != nil {
-				c.Broken[name] = t.Err // with the whole path
-			}
+			c.Broken[name] = t.Why()
 		case t.Broken == nil && known && old.Broken != nil:
 			c.Fits = append(c.Fits, name)
 		}

@@ -1,6 +1,7 @@
 package pipelines
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,6 +54,9 @@ type Tool struct {
 	Hints   Hints
 	Servers []string // that it calls, also by the pipelines that it calls; sorted
 }
+
+// Why is why the tool cannot be called, for the operator: with the whole path of its file.
+func (t *Tool) Why() error { return cmp.Or(t.Err, t.Broken) }
 
 // Hints are what all calls of a plan together may do.
 type Hints struct{ ReadOnly, Idempotent, Additive bool }
