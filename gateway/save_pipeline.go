@@ -41,15 +41,6 @@ type saveCall struct {
 	Version     int             `json:"version"` // that it follows
 }
 
-// keeperOf returns the name under which the saved pipelines of a caller are kept: the one client on standard input and output, or
-// an identity. Others have none, because nobody could tell them apart later.
-func keeperOf(extra *mcp.RequestExtra) string {
-	if caller := callerOf(extra); caller == callerStdio || strings.HasPrefix(caller, callerUser) {
-		return caller
-	}
-	return ""
-}
-
 func (g *Gateway) savePipeline(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var call saveCall
 	if wrong := decode(req, &call); wrong != nil {
@@ -111,23 +102,10 @@ func (c *saveCall) content(runs stages.Runs) ([]byte, *pipelines.Definition, wro
 	}
 	d, err := pipelines.Parse("", text)
 	for _, one := range linesOf(err) {
-		key, why, _ := strings.Cut(one, ": ")
-		hint := ""
-		for _, row := range fileHints {
-			if strings.Contains(why, row.says) {
-				hint = row.hint
-			}
-		}
-		refuse(key, hint, errors.New(one))
+		key, _, _ := strings.Cut(one, ": ")
+		refuse(key, "", errors.New(one))
 	}
 	return text, d, wrong
-}
-
-// fileHints are what to do about mistakes in a file that agents make.
-var fileHints = []struct{ says, hint string }{
-	{"not declared", `declare each in parameters, with its JSON Schema: "parameters": {"state": {"type": "string"}}`},
-	{"not used", `write {"$param": "state"} in place of a value, $params.state in jq, or leave it out of parameters`},
-	{"own schema", "correct the schema, or give a default that fits it"},
 }
 
 // linesOf returns the mistakes in a file, without the line: the agent has not seen the file.

@@ -37,21 +37,18 @@ func CheckPipelineTools(text string) error {
 	return nil
 }
 
-// savedCaller identifies who saves a pipeline: an identity, the one client on standard input, or without authentication an
-// address. Empty: the sender may be anybody, and has nothing of its own.
-func (g *Gateway) savedCaller(extra *mcp.RequestExtra) string {
-	if user := extraUser(extra); user != "" {
-		return callerUser + user
-	}
-	if name := workersOf(extra); name != stages.Anonymous {
-		return name
+// keeperOf returns the name under which the saved pipelines of a caller are kept: the one client on standard input and output, or
+// an identity. Others have none, because nobody could tell them apart later.
+func keeperOf(extra *mcp.RequestExtra) string {
+	if caller := callerOf(extra); caller == callerStdio || strings.HasPrefix(caller, callerUser) {
+		return caller
 	}
 	return ""
 }
 
 // viewer is the sender of a request as one who asks for saved pipelines.
 func (g *Gateway) viewer(ctx context.Context, extra *mcp.RequestExtra) pipelines.Viewer {
-	v := pipelines.Viewer{Caller: g.savedCaller(extra)}
+	v := pipelines.Viewer{Caller: keeperOf(extra)}
 	if view := upstream.ViewOf(ctx); view != nil {
 		v.Shows = func(server string) bool { return server == upstream.ResourcesServer || view.Sees(server) }
 	}
@@ -91,6 +88,9 @@ func (g *Gateway) savedDetails(ctx context.Context, v pipelines.Viewer, name str
 		return nil, err
 	}
 	c := savedTool(ctx, t)
+	if d := t.Definition; d != nil && t.Version.Private() { // the agent goes on with it
+		c.Description += "\nits stages: " + string(d.Pipeline)
+	}
 	c.Name, c.Tool.Name = name, name
 	return &c, nil
 }
@@ -123,7 +123,7 @@ func savedText(t *pipelines.Tool) string {
 		text = t.Definition.Description
 	}
 	if t.Version.Private() {
-		text = "(only for you, until a person adopts it) " + text
+		text = fmt.Sprintf("(version %d, only for you until a person adopts it) %s", t.Version.Number, text)
 	}
 	if t.Broken != nil {
 		text = "(broken: " + shownUpTo(oneLine(t.Broken.Error()), noteLength) + ") " + text

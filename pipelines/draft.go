@@ -25,7 +25,8 @@ type Draft struct {
 	Ran bool
 
 	// Parameters are a JSON Schema as in a file, or an object with a member for each parameter: its JSON Schema, and beside that
-	// "stage" and "arg" name the literal whose place it takes, and "required": true keeps the literal from being its default.
+	// "stage" and "arg" name the literal whose place it takes, and "required": true keeps the literal from being its default. One
+	// without a default is required, unless "required" is false.
 	Parameters json.RawMessage
 }
 
@@ -33,15 +34,18 @@ type Draft struct {
 // [Parse] reads.
 func (d Draft) Text() ([]byte, []*stages.Error) {
 	if len(d.Pipeline)+len(d.Parameters)+len(d.Description) > MaxFile {
-		return nil, []*stages.Error{stages.Errorf(stages.InvalidArguments, "keep data out of it: a parameter or an earlier stage brings it", "the pipeline is larger than %s", texts.Bytes(MaxFile))}
+		return nil, refused(stages.InvalidArguments, "keep data out of it: a parameter or an earlier stage brings it", "the pipeline is larger than %s", texts.Bytes(MaxFile))
 	}
 	var text string
 	if json.Unmarshal(d.Pipeline, &text) == nil { // some models send the array so
 		d.Pipeline = json.RawMessage(text)
 	}
+	if tooDeep(d.Pipeline) || tooDeep(d.Parameters) {
+		return nil, refused(stages.InvalidPipeline, "make it flatter", "brackets are nested deeper than %d", maxNested)
+	}
 	plan, err := hujson.Parse(d.Pipeline)
 	if err != nil {
-		return nil, []*stages.Error{stages.Errorf(stages.InvalidPipeline, "send it as an array", "the pipeline is not an array of stages")}
+		return nil, refused(stages.InvalidPipeline, "send it as an array", "the pipeline is not an array of stages")
 	}
 	for v := range plan.All() { // kept runs have escapes that nobody reads well
 		if literal, ok := v.Value.(hujson.Literal); ok && literal.Kind() == '"' {
@@ -68,10 +72,14 @@ func (d Draft) Text() ([]byte, []*stages.Error) {
 	}
 	file, err := hujson.Parse(object(members))
 	if err != nil {
-		return nil, []*stages.Error{stages.Errorf(stages.InvalidArguments, "send parameters as a JSON object", "the parameters are not JSON")}
+		return nil, refused(stages.InvalidArguments, "send parameters as a JSON object", "the parameters are not JSON")
 	}
 	file.Format()
 	return file.Pack(), nil
+}
+
+func refused(code stages.Code, hint, format string, args ...any) []*stages.Error {
+	return []*stages.Error{stages.Errorf(code, hint, format, args...)}
 }
 
 // eachStage calls f with each stage of a list, in the order of their places.
@@ -203,7 +211,8 @@ func (w *drafter) parameter(p exactjson.Member) (schema json.RawMessage, require
 	}
 	required = string(own["required"]) == "true"
 	if own["stage"] == nil && own["arg"] == nil {
-		return object(rest), required
+		byDefault := slices.ContainsFunc(rest, func(m exactjson.Member) bool { return m.Name == "default" })
+		return object(rest), required || own["required"] == nil && !byDefault
 	}
 	value := w.replace(p.Name, strings.Trim(string(own["stage"]), `"`), own["arg"])
 	if value == nil {
@@ -264,10 +273,10 @@ func (w *drafter) replace(name, stage string, arg json.RawMessage) json.RawMessa
 	}
 	at, known := argumentNamed(member(found, "args"), wanted)
 	if at == nil {
-		hint := "name another stage, or give pipeline instead of run, and write " + `{"$param": ` + texts.JSON(name) + `} into it`
+		hint := fmt.Sprintf(`name another stage, or give pipeline instead of run, with {"$param": %s} for the argument or $params.%s in a jq program`, texts.JSON(name), name)
 		if best := nearest.Name(wanted, known); best != "" && best != wanted {
 			hint = fmt.Sprintf("did you mean %q?", best)
-		} else if known != nil {
+		} else if known != nil && !slices.ContainsFunc(known, func(arg string) bool { return arg != wanted && strings.Contains(arg, wanted) }) {
 			hint = "its arguments are " + texts.Fit(texts.JSON(known), 300)
 		}
 		w.fail(name, hint, "no argument of stage %s is %s, or more than one", stage, texts.Quote(wanted))

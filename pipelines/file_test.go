@@ -53,8 +53,8 @@ func TestParse(t *testing.T) {
 		{file(said, plan, `"parameters": {"properties": {"a": 5}}`), "f.json:4: parameters: it is no JSON Schema that can be used"},
 		{file(said, plan, params(`{"": {}}`)), "f.json:4: parameters.properties.: the name of a parameter has 1 to 64 bytes"},
 		{file(said, plan, params(`{"x": {}}`)), "f.json:4: parameters.properties.x: the parameter is declared and not used"},
-		{file(said, args(`{"a": {"$param": "x"}}`)), `f.json:3: pipeline: the parameter "x" is used and not declared; the parameters are none`},
-		{file(said, params(`{"y": {}}`), args(`{"a": [{"$param": "x"}, {"$param": "y"}]}`)), `f.json:4: pipeline: the parameter "x" is used and not declared; the parameters are y`},
+		{file(said, args(`{"a": {"$param": "x"}}`)), `f.json:3: pipeline: the parameter "x" is used and not declared in parameters; these are none`},
+		{file(said, params(`{"y": {}}`), args(`{"a": [{"$param": "x"}, {"$param": "y"}]}`)), `f.json:4: pipeline: the parameter "x" is used and not declared in parameters; these are y`},
 		{file(said, params(`{"x": {}}`), args(`{"a": {"$param": "x", "b": 1}}`)), "f.json:4: pipeline[0].args.a: $param stands alone"},
 		{file(said, args(`{"a": {"$param": 1}}`)), "f.json:3: pipeline[0].args.a: $param stands alone"},
 		{file(said, args(`{"a": {"$literal": 1, "b": 1}}`)), "f.json:3: pipeline[0].args.a: $literal stands alone"},
@@ -196,9 +196,18 @@ func FuzzFill(f *testing.F) {
 // TestCosts: hostile files and values cost little.
 func TestCosts(t *testing.T) {
 	many := strings.Repeat(`{"$param": "x"},`, 12_000)
-	wide, err := pipelines.Parse("f.json", []byte(file(said, params(`{"x": {}}`), args(`{"a": [`+many+`0]}`))))
-	if err != nil {
-		t.Fatal(err)
+	wide := func(plan string) func() error {
+		d, err := pipelines.Parse("f.json", []byte(file(said, params(`{"x": {}}`), plan)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() error {
+			values, err := d.Values(t.Context(), json.RawMessage(`{"x": "`+strings.Repeat("x", costtest.Input)+`"}`))
+			if err == nil {
+				_, err = d.Fill(values)
+			}
+			return err
+		}
 	}
 	for name, work := range map[string]func() error{
 		"nested":   func() error { return parse(strings.Repeat("[", pipelines.MaxFile)) },
@@ -207,12 +216,12 @@ func TestCosts(t *testing.T) {
 		"schema": func() error {
 			return parse(file(said, plan, `"parameters": {"properties": {`+strings.Repeat(`"a": {},`, 20_000)+`"b": {}}}`))
 		},
-		"values": func() error {
-			values, err := wide.Values(t.Context(), json.RawMessage(`{"x": "`+strings.Repeat("x", costtest.Input)+`"}`))
-			if err == nil {
-				_, err = wide.Fill(values)
-			}
-			return err
+		"values":   wide(args(`{"a": [` + many + `0]}`)),
+		"operands": wide(`"pipeline": [{"type": "command", "command": "grep", "args": [` + many + `"a"]}]`),
+		"programs": wide(`"pipeline": [` + strings.Repeat(`{"type": "command", "command": "jq", "args": ["$params"]},`, 3000) + `{"type": "preview"}]`),
+		"draft": func() error {
+			_, errs := pipelines.Draft{Description: "d", Pipeline: json.RawMessage(strings.Repeat("[", pipelines.MaxFile-1))}.Text()
+			return errs[0]
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

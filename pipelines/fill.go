@@ -52,12 +52,12 @@ func (r *reader) uses(d *Definition) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.used)) {
 		if !slices.Contains(d.names, name) {
-			r.fail(f.used[name], "pipeline", "the parameter %s is used and not declared; the parameters are %s", texts.Quote(name), d.said())
+			r.fail(f.used[name], "pipeline", "the parameter %s is used and not declared in parameters; these are %s", texts.Quote(name), d.said())
 		}
 	}
 	for _, name := range d.names {
 		if _, used := f.used[name]; !used && !f.all {
-			r.fail(strings.Index(string(r.text), string(hujson.String(name))), "parameters.properties."+name, "the parameter is declared and not used")
+			r.fail(strings.Index(string(r.text), string(hujson.String(name))), "parameters.properties."+name, `the parameter is declared and not used: write {"$param": %s} in place of a value, or $params in a jq program`, texts.JSON(name))
 		}
 	}
 	d.calls, d.servers = f.calls, f.servers
@@ -74,7 +74,7 @@ type filler struct {
 	guessed  map[string]bool       // parameters whose values nobody has written
 	doubtful map[stages.Place]bool // commands that have such a value as an argument
 	out      bytes.Buffer
-	size     int // bytes of values in the arguments of tools
+	size     int // bytes of values in the plan
 	spots    map[stages.Place][]int
 
 	used  map[string]int // names of parameters, with the offset of a use
@@ -252,13 +252,7 @@ func (f *filler) argument(v *hujson.Value, key string) func() {
 		case f.guessed[name]:
 			value = json.RawMessage(guess)
 		}
-		return func() {
-			if f.size += len(value); f.size <= maxValues {
-				f.out.Write(value)
-			} else if f.size-len(value) <= maxValues {
-				f.fail(v, key, "the values in the plan are more than %s", texts.Bytes(maxValues))
-			}
-		}
+		return func() { f.out.Write(f.room(v, key, value)) }
 	}
 	if inner := literal(v); inner != nil {
 		return func() { f.out.Write(standard(inner)) }
@@ -277,6 +271,19 @@ func (f *filler) argument(v *hujson.Value, key string) func() {
 		return func() { f.elements(composite, key) }
 	}
 	return func() { f.out.Write(standard(v)) }
+}
+
+// room returns a value that still has room in the plan, else an empty string.
+func (f *filler) room(v *hujson.Value, key string, value json.RawMessage) json.RawMessage {
+	before := f.size
+	if f.size += len(value); f.size <= maxValues {
+		return value
+	}
+	if before <= maxValues {
+		f.fail(v, key, "the values in the plan are more than %s", texts.Bytes(maxValues))
+	}
+	f.size = maxValues + 1
+	return json.RawMessage(`""`)
 }
 
 // elements writes an array in the arguments of a tool.
@@ -305,7 +312,7 @@ func (f *filler) command(v *hujson.Value, key string, at stages.Place, jq bool) 
 	}
 	var args []json.RawMessage
 	if jq {
-		args = f.params(elements)
+		args = f.params(v, key, elements)
 	}
 	for i := range elements {
 		e, key := &elements[i], fmt.Sprintf("%s[%d]", key, i)
@@ -316,7 +323,7 @@ func (f *filler) command(v *hujson.Value, key string, at stages.Place, jq bool) 
 		}
 		value, given := f.use(name, e.StartOffset)
 		if given {
-			value = f.operand(e, key, name, value)
+			value = f.operand(e, key, name, f.room(e, key, value))
 		}
 		if given || f.open {
 			f.spots[at] = append(f.spots[at], len(args))
@@ -367,7 +374,7 @@ func (f *filler) operand(v *hujson.Value, key, name string, value json.RawMessag
 var reads = lazy.Regexp(`\$params\b(?:\s*\.\s*([A-Za-z_][A-Za-z0-9_]*)|\s*\.?\s*(\["(?:[^"\\]|\\.)*"\])|\s*\.\s*("(?:[^"\\]|\\.)*"))?`)
 
 // params returns the arguments with which a jq program gets the parameters that it reads; none where it reads none.
-func (f *filler) params(elements []hujson.Value) []json.RawMessage {
+func (f *filler) params(v *hujson.Value, key string, elements []hujson.Value) []json.RawMessage {
 	given, found := map[string]json.RawMessage{}, false
 	take := func(name string, offset int) {
 		if value, ok := f.use(name, offset); ok {
@@ -392,10 +399,11 @@ func (f *filler) params(elements []hujson.Value) []json.RawMessage {
 			}
 		}
 	}
-	if !found {
+	if !found || f.size > maxValues {
 		return nil
 	}
-	return []json.RawMessage{json.RawMessage(`"--argjson"`), json.RawMessage(`"params"`), json.RawMessage(hujson.String(texts.JSON(given)))}
+	all := f.room(v, key, json.RawMessage(hujson.String(texts.JSON(given))))
+	return []json.RawMessage{json.RawMessage(`"--argjson"`), json.RawMessage(`"params"`), all}
 }
 
 // paramName returns the name in a match of reads; whole: it has none.

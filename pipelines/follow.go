@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -40,7 +39,7 @@ func (s *Store) now() sums {
 			numbers, err := own.numbers()
 			if len(numbers) > 0 {
 				path := own.path(numbers[len(numbers)-1])
-				data, err := os.ReadFile(path)
+				data, err := namedfile.Read(path, maxRecord)
 				add(path, data, err)
 			} else if err != nil {
 				add(own.dir, nil, err)
@@ -142,9 +141,7 @@ func difference(before, after map[string]Tool) Change {
 		}
 		switch {
 		case t.Broken != nil && (!known || fmt.Sprint(old.Broken) != fmt.Sprint(t.Broken)):
-			if c.Broken[name] = t.Broken; t.Err != nil {
-				c.Broken[name] = t.Err // with the whole path
-			}
+			c.Broken[name] = t.Why()
 		case t.Broken == nil && known && old.Broken != nil:
 			c.Fits = append(c.Fits, name)
 		}

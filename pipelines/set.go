@@ -1,6 +1,7 @@
 package pipelines
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,6 +54,9 @@ type Tool struct {
 	Hints   Hints
 	Servers []string // that it calls, also by the pipelines that it calls; sorted
 }
+
+// Why is why the tool cannot be called, for the operator: with the whole path of its file.
+func (t *Tool) Why() error { return cmp.Or(t.Err, t.Broken) }
 
 // Hints are what all calls of a plan together may do.
 type Hints struct{ ReadOnly, Idempotent, Additive bool }
@@ -142,26 +146,33 @@ func (s *Set) Find(ctx context.Context, name string, v Viewer) (*Tool, error) {
 }
 
 // check returns what is known of a saved pipeline, and checks it if that is out of date. One check serves all who wait for it.
+// Nothing begins once ctx is done.
 func (s *Set) check(ctx context.Context, p Saved, key string) *Tool {
 	now := state{p.Version.Hash, p.Path, s.store.Revision(), s.tools()}
 	s.mu.Lock()
 	c := s.checked[key]
 	if c == nil || !c.fits(now) {
-		if len(s.checked) >= maxChecked {
-			clear(s.checked)
-		}
 		before := c
 		c = &check{done: make(chan struct{}), state: now}
-		s.checked[key] = c
-		go s.run(context.WithoutCancel(ctx), c, p, before)
+		if ctx.Err() == nil {
+			if len(s.checked) >= maxChecked {
+				clear(s.checked)
+			}
+			s.checked[key] = c
+			go s.run(c, p, before)
+		}
 	}
 	s.mu.Unlock()
 	select {
 	case <-c.done:
+	case <-ctx.Done():
+	}
+	select {
+	case <-c.done: // also when both are
 		t := *c.tool
 		t.Saved = p // who may see it can have changed
 		return &t
-	case <-ctx.Done():
+	default:
 		return &Tool{Saved: p, Broken: stages.Errorf(stages.Timeout, "try again", "the check of %s has not ended yet", p.Name)}
 	}
 }
@@ -177,7 +188,7 @@ func (c *check) fits(now state) bool {
 }
 
 // run checks a pipeline.
-func (s *Set) run(_ context.Context, c *check, p Saved, before *check) {
+func (s *Set) run(c *check, p Saved, before *check) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime) // whoever waits first may give up first, and sees less
 	defer cancel()
 	c.tool = s.inspect(ctx, p)

@@ -75,7 +75,7 @@ var (
 func (s *Store) Reload(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.load(ctx)
+	s.load(ctx, "")
 	return s.err
 }
 
@@ -85,7 +85,7 @@ func (s *Store) List(ctx context.Context) ([]Saved, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.read {
-		s.load(ctx)
+		s.load(ctx, "")
 	}
 	var list []Saved
 	for _, name := range slices.Sorted(maps.Keys(s.saved)) {
@@ -253,8 +253,8 @@ func (s *Store) Adopt(ctx context.Context, name string, base int) (v Version, er
 		if err := p.at(name, base); err != nil {
 			return err
 		}
-		if v = p.Version; !v.Private() {
-			return nil
+		if v = p.Version; p.Err != nil || !v.Private() {
+			return p.Err
 		}
 		v.Adopted = time.Now().UTC().Truncate(time.Second)
 		return recordsOf(dir, name).write(v)
@@ -278,9 +278,9 @@ func (s *Store) change(ctx context.Context, name string, do func(dir string, p *
 		return fmt.Errorf("changing the saved pipelines in %s: %w", dir, err)
 	}
 	defer unlock()
-	s.load(ctx)
+	s.load(ctx, dir)
 	err = do(dir, s.saved[name])
-	s.load(ctx)
+	s.load(ctx, dir)
 	return err
 }
 
@@ -313,8 +313,8 @@ func replace(path string, data []byte, mode fs.FileMode) error {
 	return f.CloseAtomicallyReplace()
 }
 
-// load reads all directories. The caller has mu.
-func (s *Store) load(ctx context.Context) {
+// load reads all directories. The caller has mu, and the lock of the directory locked.
+func (s *Store) load(ctx context.Context, locked string) {
 	old, now := s.saved, s.now()
 	if !s.read || !maps.Equal(now, s.sums) {
 		s.revision.Add(1)
@@ -334,7 +334,7 @@ func (s *Store) load(ctx context.Context) {
 			case len(s.saved) == MaxPipelines:
 				errs = append(errs, fmt.Errorf("%s: there are more than %d saved pipelines; the others are left out", dir, MaxPipelines))
 			default:
-				s.saved[name] = loadOne(ctx, path, name, old[name])
+				s.saved[name] = loadOne(ctx, path, name, old[name], dir == locked)
 			}
 		}
 	}
@@ -358,41 +358,49 @@ func namesIn(dir string) (names []string, err error) {
 // readMost bounds what is read of a file, of which [MaxFile] is accepted.
 const readMost = 1 << 20
 
-// loadOne reads one file. One that has not changed is not parsed again.
-func loadOne(ctx context.Context, path, name string, old *Saved) *Saved {
-	p := &Saved{Name: name, Path: path}
+// recordWait is how long a reader waits for another process before it records new content. Then the content has its number only.
+const recordWait = time.Second
+
+// loadOne reads one file, and keeps its content if that is new and can be used. It needs the lock of the directory for that, which
+// its caller may have: else the file may be one that another process is about to replace.
+func loadOne(ctx context.Context, path, name string, old *Saved, locked bool) *Saved {
+	p, isNew := readOne(path, name, old)
+	if isNew && !locked {
+		ctx, cancel := context.WithTimeout(ctx, recordWait)
+		defer cancel()
+		unlock, err := lock(ctx, filepath.Dir(path))
+		if err != nil {
+			return p // the directory may be one that nobody can write to
+		}
+		defer unlock()
+		p, isNew = readOne(path, name, old)
+	}
+	if isNew {
+		_ = recordsOf(filepath.Dir(path), name).write(p.Version) // likewise
+	}
+	return p
+}
+
+// readOne reads one file. One that has not changed is not parsed again. isNew says that its content is good and has no record.
+func readOne(path, name string, old *Saved) (p *Saved, isNew bool) {
+	p = &Saved{Name: name, Path: path}
 	if p.Err = CheckName(name); p.Err != nil {
 		p.Err = fmt.Errorf("%s: %w", path, p.Err)
-		return p
+		return p, false
 	}
 	text, err := namedfile.Read(path, readMost)
 	if err != nil {
 		p.Err = err
-		return p
+		return p, false
 	}
 	if old != nil && old.Path == path && old.Version.Hash == hashOf(text) && old.Definition != nil {
 		p.Definition = old.Definition
-	} else if p.Definition, p.Err = Parse(path, text); p.Err != nil {
-		p.Version = Version{Hash: hashOf(text), Text: string(text)}
+	} else {
+		p.Definition, p.Err = Parse(path, text)
 	}
-	v, err := current(ctx, path, name, text, p.Err == nil)
-	if err != nil {
+	if p.Version, isNew, err = recordsOf(filepath.Dir(path), name).next(text); err != nil {
 		p.Definition, p.Err = nil, err
-		// Whose content it is cannot be known: it is nobody's.
-		p.Version = Version{Author: Author{Agent: true}}
-		return p
+		p.Version = Version{Author: Author{Agent: true}} // nobody knows whose content it is: it is nobody's
 	}
-	p.Version = v
-	return p
-}
-
-// current returns the version of a file's text, and keeps it if it is a new one that can be used. In a directory where nothing can
-// be written, it has its number only.
-func current(ctx context.Context, path, name string, text []byte, good bool) (Version, error) {
-	own := recordsOf(filepath.Dir(path), name)
-	v, isNew, err := own.next(text)
-	if err == nil && isNew && good {
-		_ = own.write(v) // the directory may be one that nobody can write to
-	}
-	return v, err
+	return p, isNew && p.Err == nil
 }

@@ -125,6 +125,9 @@ func TestAuthors(t *testing.T) {
 		}
 	}
 	_ = s.Reload(ctx)
+	if v, err := s.Adopt(ctx, "a", pipelines.Any); err == nil {
+		t.Errorf("with damaged records it was adopted: %+v", v)
+	}
 	p, err := s.Get(ctx, "a", pipelines.Everybody) // nobody knows whose it is
 	if err != nil || p.Err == nil || p.Version.VisibleTo("user ann") || p.Version.VisibleTo("") {
 		t.Errorf("with damaged records: %+v, %v", p, err)
@@ -264,5 +267,44 @@ func TestCancelledSave(t *testing.T) {
 	}
 	if p, err := s.Get(t.Context(), "a", pipelines.Everybody); err != nil || p.Version.Number != 1 {
 		t.Errorf("got %+v, %v", p.Version, err)
+	}
+}
+
+// TestUnfinishedSave: a reader records nothing while another process is between the record and the file of its change. Otherwise
+// the content of an agent could lose its author.
+func TestUnfinishedSave(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	writer := pipelines.NewStore(dir)
+	for _, text := range []string{"one", "two"} {
+		if _, err := writer.Save(ctx, "a", saying(text), pipelines.Any, ann); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "a.json")
+	if err := os.WriteFile(path, saying("one"), 0o644); err != nil { // as it was before the second
+		t.Fatal(err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, ".versions", "lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := flock.Wait(ctx, lock); err != nil {
+		t.Fatal(err)
+	}
+	reader := pipelines.NewStore(dir)
+	if p, err := reader.Get(ctx, "a", pipelines.Everybody); err != nil || p.Definition.Description != "one" || !p.Version.Private() {
+		t.Errorf("before the end of the change: %+v, %v", p, err)
+	}
+	if err := os.WriteFile(path, saying("two"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := reader.Reload(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := reader.Get(ctx, "a", pipelines.Everybody); err != nil || p.Version.Number != 2 || p.Version.Author != ann {
+		t.Errorf("behind its end: %+v, %v", p.Version, err)
 	}
 }

@@ -80,7 +80,7 @@ func (r records) numbers() ([]int, error) {
 
 // read reads a version.
 func (r records) read(number int) (Version, error) {
-	data, err := namedfile.Read(r.path(number), 2*maxRecord)
+	data, err := namedfile.Read(r.path(number), maxRecord)
 	if err != nil {
 		return Version{}, err
 	}
@@ -91,8 +91,8 @@ func (r records) read(number int) (Version, error) {
 	return v, nil
 }
 
-// maxRecord is the size of a record whose text is as long as a file may be: each of its bytes may have an escape.
-const maxRecord = 1 << 20
+// maxRecord is more than the size of a record whose text is as long as a file may be: each of its bytes may have an escape.
+const maxRecord = 2 << 20
 
 // latest returns the newest version; the zero one where there is none.
 func (r records) latest() (Version, error) {

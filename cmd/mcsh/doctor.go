@@ -116,7 +116,7 @@ func (p *program) doctor(ctx context.Context, s settings) error {
 		c.run(ctx, d)
 		for i := range d.findings[before:] {
 			f := &d.findings[before+i]
-			f.Check = c.name
+			f.Check = cmp.Or(f.Check, c.name)
 			result.Usable = result.Usable && f.Status != statusFailed
 			if !p.json {
 				p.print(nil, f.text())
@@ -408,6 +408,7 @@ func checkServers(ctx context.Context, d *diagnosis) {
 		d.describeServer(l, took[i])
 	}
 	d.describeGroups(ctx, pool)
+	d.describePipelines(ctx, pool)
 	if len(names) == 0 {
 		d.add(statusNote, "name some with --config FILE; mcsh import takes those of other clients", "there are no servers")
 	}

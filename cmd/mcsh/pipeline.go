@@ -128,8 +128,8 @@ func describePipeline(t *pipelines.Tool) pipelineJSON {
 	if !v.Saved.IsZero() {
 		one.Saved = &v.Saved
 	}
-	if t.Broken != nil {
-		one.Broken = t.Broken.Error()
+	if why := t.Why(); why != nil {
+		one.Broken = why.Error()
 	}
 	return one
 }

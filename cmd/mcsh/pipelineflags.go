@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 
@@ -10,8 +11,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // Variables that replace the flags of saved pipelines. The first one names directories, separated as in PATH.
@@ -49,6 +52,38 @@ func (p *program) openPipelines(f pipelineFlags, deps stages.Deps, tools func() 
 		return nil
 	}
 	return pipelines.NewSet(pipelines.NewStore(dirs...), deps, tools)
+}
+
+// describePipelines adds a finding for each saved pipeline that cannot be called, and one for all others.
+func (d *diagnosis) describePipelines(ctx context.Context, pool *upstream.Pool) {
+	commands := d.program.newSandbox(ctx, d.settings.sandbox)
+	defer commands.Close()
+	x := &dependencies{upstream: pool, sandbox: commands}
+	set := d.program.openPipelines(d.settings.pipelines, x.base(), pool.Generation)
+	if set == nil {
+		return
+	}
+	before, fit := len(d.findings), 0
+	for _, t := range set.Tools(ctx, pipelines.Operator()) {
+		if t.Broken == nil {
+			fit++
+			continue
+		}
+		hint := ""
+		if e, ok := errors.AsType[*stages.Error](t.Broken); ok {
+			hint = e.Hint
+		}
+		d.add(statusWarning, gateway.Plain(hint, true), "%s cannot be called: %s", t.Name, gateway.Plain(t.Why().Error(), true))
+	}
+	if fit > 0 {
+		d.add(statusOK, "", "%s can be called", texts.Count(fit, "saved pipeline"))
+	}
+	if _, err := set.Store().List(ctx); err != nil {
+		d.add(statusWarning, "correct the directory, or name others with --pipelines", "%v", err)
+	}
+	for i := range d.findings[before:] {
+		d.findings[before+i].Check = "pipelines"
+	}
 }
 
 // addPipelineTools adds the flag of the saved pipelines that clients call by names of their own.
