@@ -97,7 +97,7 @@ func (c *saveCall) content(runs stages.Runs) ([]byte, *pipelines.Definition, wro
 		plan, err := stages.PlanOf(runs, c.Run)
 		if err != nil {
 			own := *asError(err)
-			own.Hint = "run the pipeline again and save the run that its reply names, or give the stages as pipeline"
+			own.Hint = "give the r_... of a reply; if that run is gone, run its pipeline again, or give the stages as pipeline"
 			return nil, nil, append(wrong, &own)
 		}
 		draft.Ran, draft.Pipeline = true, json.RawMessage(texts.JSON(plan))
@@ -126,7 +126,7 @@ func (c *saveCall) content(runs stages.Runs) ([]byte, *pipelines.Definition, wro
 // fileHints are what to do about mistakes in a file that agents make.
 var fileHints = []struct{ says, hint string }{
 	{"not declared", `declare each in parameters, with its JSON Schema: "parameters": {"state": {"type": "string"}}`},
-	{"not used", `write {"$param": "state"} in place of a value, $params.state in jq, or leave it out of parameters`},
+	{"not used", `write {"$param": "state"} in place of a value, or $params.state in jq; with run, name its literal: {"state": {"stage": 1, "arg": "state"}}`},
 	{"own schema", "correct the schema, or give a default that fits it"},
 }
 
