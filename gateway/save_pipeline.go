@@ -88,7 +88,7 @@ func (c *saveCall) content(runs stages.Runs) ([]byte, *pipelines.Definition, wro
 		plan, err := stages.PlanOf(runs, c.Run)
 		if err != nil {
 			own := *asError(err)
-			own.Hint = "run the pipeline again and save the run that its reply names, or give the stages as pipeline"
+			own.Hint = "give the r_... of a reply; if that run is gone, run its pipeline again, or give the stages as pipeline"
 			return nil, nil, append(wrong, &own)
 		}
 		draft.Ran, draft.Pipeline = true, json.RawMessage(texts.JSON(plan))

@@ -165,7 +165,7 @@ func TestSaveMistakes(t *testing.T) {
 		{`{"name":"execute_pipeline","description":"d","run":"` + run + `"}`, "a tool of the gateway itself", ""},
 		{`{"name":"a","description":"` + strings.Repeat("x", 1<<20) + `","run":"` + run + `"}`, "larger than 256 KiB", ""},
 		{`{"name":"a","description":"` + strings.Repeat("x", 1<<14) + `","run":"` + run + `"}`, "description: it has 16384 bytes", ""},
-		{`{"name":"a","description":"d","run":"` + run + `","parameters":{"id":{"stage":1,"arg":"ID"}}}`, `no argument of stage 1 is "ID"`, `"id"`},
+		{`{"name":"a","description":"d","run":"` + run + `","parameters":{"id":{"stage":1,"arg":"ID"}}}`, `stage 1 has no argument "ID"`, `"id"`},
 		{`{"name":"a","description":"d","run":"` + run + `","parameters":{"p":{"stage":2,"arg":".name"}}}`, "program", ""},
 		{`{"name":"a","description":"d","run":"` + run + `","parameters":{"id":{"stage":1,"arg":"id","enum":["a"]}}}`, "default is not allowed", ""},
 		{`{"name":"a","description":"d","pipeline":[{"type":"tool","server":"shop","name":"get_itm","args":{"id":1}}]}`, "UNKNOWN_TOOL", `did you mean "get_item"?`},

@@ -277,9 +277,9 @@ func (w *drafter) replace(name, stage string, arg json.RawMessage) json.RawMessa
 		if best := nearest.Name(wanted, known); best != "" && best != wanted {
 			hint = fmt.Sprintf("did you mean %q?", best)
 		} else if known != nil && !slices.ContainsFunc(known, func(arg string) bool { return arg != wanted && strings.Contains(arg, wanted) }) {
-			hint = "its arguments are " + texts.Fit(texts.JSON(known), 300)
+			hint = "its arguments are " + texts.Fit(texts.JSON(known), 300) + "; for a value within a jq program, give the stages as pipeline and write $params." + name
 		}
-		w.fail(name, hint, "no argument of stage %s is %s, or more than one", stage, texts.Quote(wanted))
+		w.fail(name, hint, "stage %s has no argument %s, or more than one", stage, texts.Quote(wanted))
 		return nil
 	}
 	if other := member(at, holeKey); other != nil {

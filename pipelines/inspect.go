@@ -50,7 +50,7 @@ func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 }
 
 func fixIt(name string) string {
-	return "the saved pipeline has to be changed: mcsh pipeline show " + name
+	return "the saved pipeline has to be changed and saved again (the operator sees it with mcsh pipeline show " + name + ")"
 }
 
 // circle refuses a pipeline that calls itself, through however many others.

@@ -56,6 +56,7 @@ If no gateway of yours runs, it starts one for the configuration at hand, which 
 	}
 	return command(cmd, func(ctx context.Context, _ []string) error { return p.console(ctx, &c) }, c.addSources, c.gatewayFlags.add, func(cmd *cobra.Command) {
 		cmd.Flags().StringVar(&c.listen, "listen", "127.0.0.1:0", "address of this machine on which the pages are served; port 0: a free one")
+		cmd.Flags().Lookup("gateway").Usage = "one gateway of this machine: its id (default: all of this user)"
 		cmd.Flags().BoolVar(&c.noOpen, "no-open", false, "open no browser, only print the address")
 	})
 }

@@ -216,6 +216,7 @@ func (p *program) print(v any, text string) error {
 // commandLineWords replaces the words for agents by those of the command line.
 var commandLineWords = strings.NewReplacer(
 	"call list_all_tools", "see mcsh tools ls",
+	"list_all_tools with server pipelines shows them", "mcsh pipeline ls lists them",
 	"list_all_tools", "mcsh tools ls",
 	"get_tool_details", "mcsh tools show",
 	"list_available_shell_commands", "mcsh commands",

@@ -36,7 +36,7 @@ func (p *program) pipelineSaveCommand() *cobra.Command {
 a running gateway has run (mcsh runs ls lists them). --parameters names literals that become parameters:
 {"state": {"stage": 1, "arg": "state"}}. Earlier versions stay.`,
 		Example: "  mcsh pipeline save open_by_team -f open_by_team.json\n" +
-			`  mcsh pipeline save open_by_team --run q_k3vq7hd2mw --description "Open issues of each team" \
+			`  mcsh pipeline save open_by_team --run q_k3vq7hd2mwxa --description "Open issues of each team" \
     --parameters '{"state": {"stage": 1, "arg": "state"}}'`,
 		Args: withFirst(cobra.ExactArgs(1)),
 	}

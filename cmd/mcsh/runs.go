@@ -81,7 +81,7 @@ func (p *program) listRuns(ctx context.Context, g *gatewayFlags, f control.RunFi
 	for id, list := range lists {
 		found = append(found, convert(list.Runs, func(r control.Run) knownRun { return knownRun{id, r} })...)
 		if list.More > 0 && !p.json {
-			fmt.Fprintf(p.stderr, "note: gateway %s has %s more: --limit shows them\n", id, texts.Count(list.More, "run"))
+			fmt.Fprintf(p.stderr, "note: gateway %s has %s more; --limit 0 shows all\n", id, texts.Count(list.More, "run"))
 		}
 	}
 	slices.SortFunc(found, func(a, b knownRun) int {

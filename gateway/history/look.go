@@ -233,7 +233,7 @@ func (h *History) Output(v control.Viewer, o control.OutputRequest) (part contro
 	out, release, err := stages.OpenOutput(h.kept.Of(r.Owner), e.id, o.Stage)
 	if err != nil {
 		found, _ := errors.AsType[*stages.Error](err)
-		return part, &control.Error{Status: 404, Message: strings.ReplaceAll(found.Msg, e.id, o.Request), Hint: "mcsh runs show names the stages whose outputs are kept"}
+		return part, &control.Error{Status: 404, Message: strings.ReplaceAll(found.Msg, e.id, o.Request), Hint: "mcsh runs show lists the stages; with --json, kept names those whose outputs are kept"}
 	}
 	defer release()
 	if o.Offset > out.Size() {
