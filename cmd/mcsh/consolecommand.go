@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -117,10 +118,16 @@ func (p *program) consoleWithGateway(ctx context.Context, c *consoleCommandFlags
 // gatewayPause is the time between two looks for a gateway that starts.
 const gatewayPause = 50 * time.Millisecond
 
-// serveForConsole serves a gateway on a free port of this machine until ctx is done.
+// serveForConsole serves a gateway until ctx is done. It has no client and no port: whoever reaches its control socket is its user.
 func (p *program) serveForConsole(ctx context.Context, c *consoleCommandFlags) error {
-	serve := p.serveCommand()
-	args := []string{"--listen=127.0.0.1:0"}
+	in, end := io.Pipe()
+	defer context.AfterFunc(ctx, func() { _ = end.Close() })()
+	own := &program{stdin: in, stdout: newStream(io.Discard, p.env), stderr: p.stderr, env: maps.Clone(p.env)}
+	own.text = plain{own.stdout}
+	defer own.closeStores()
+	delete(own.env, transportVariable) // it is for gateways with clients
+	serve := own.serveCommand()
+	var args []string
 	c.flags.Visit(func(given *pflag.Flag) {
 		if given.Name == "listen" || serve.Flags().Lookup(given.Name) == nil {
 			return
