@@ -18,10 +18,11 @@ function refresh(changed = topics()) {
 }
 
 // ask asks again for the elements that are older than a change. An element is as old as the request that has brought it: a change
-// during the request may be missing in its answer. An element with a request in progress waits for its end.
+// during the request may be missing in its answer. An element with a request in progress waits for its end, and a new one until htmx
+// knows it.
 function ask() {
   if ($("#sure[open]")) return; // what the question is about must stay
-  for (const e of all("[data-topic]:not(.htmx-request, :has(.htmx-request))")) {
+  for (const e of all("[data-topic]:not(.htmx-request, :has(.htmx-request), .htmx-added, .htmx-added *)")) {
     if (!e.dataset.topic.split(/\s+/).some((t) => changes[t] > (e.asked ?? 0))) continue;
     e.asked = performance.now();
     htmx.trigger(e, "live");
@@ -85,7 +86,7 @@ on("visibilitychange", () => {
     stream?.close();
   } else if ($("#banner")) follow();
 });
-on("htmx:afterSettle", () => topics().join(" ") !== followed && follow());
+on("htmx:afterSettle", () => (topics().join(" ") !== followed ? follow() : ask()));
 addEventListener("pagehide", () => stream?.close());
 
 // --- Notes and dialogs.
