@@ -88,7 +88,7 @@ func TestRuns(t *testing.T) {
 		!strings.Contains(fmt.Sprint(shown[0]["stage_list"]), "calls:1") {
 		t.Errorf("the live run is %v", shown)
 	}
-	waiting := prepare(t, c.binary, append([]string{"runs", "wait"}, here...)...)
+	waiting := prepare(t, c.binary, append([]string{"runs", "wait", live}, here...)...) // it may begin after the end
 	if err := waiting.Start(); err != nil {
 		t.Fatal(err)
 	}
