@@ -21,7 +21,10 @@ func (secretive) Accept(context.Context, string, string, string) error   { retur
 func (secretive) Restart(context.Context, string) error                  { return nil }
 func (secretive) Resources(context.Context) []Resource                   { return nil }
 func (secretive) Prompts(context.Context) []Prompt                       { return nil }
-func (secretive) Read(context.Context, string) ([]Content, error)        { return []Content{{Text: "was read"}}, nil }
+func (secretive) Read(context.Context, string) ([]Content, error) {
+	return []Content{{Text: "was read"}}, nil
+}
+
 func (secretive) Prompt(context.Context, string, string, map[string]string) ([]Content, error) {
 	return nil, nil
 }
@@ -37,7 +40,9 @@ func (secretServers) Servers(context.Context) []ServerState {
 func newSecretive(t *testing.T, acts *[]string) *Console {
 	t.Helper()
 	c, err := New(Options{
-		About:    func() control.Gateway { return control.Gateway{ID: "gateway-id", Directory: "/secret/directory", Started: time.Now()} },
+		About: func() control.Gateway {
+			return control.Gateway{ID: "gateway-id", Directory: "/secret/directory", Started: time.Now()}
+		},
 		Activity: fake{}, System: fake{}, Servers: secretServers{}, Offers: secretive{},
 		Acted: func(who, path string) { *acts = append(*acts, who+" "+path) },
 	})

@@ -93,8 +93,10 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 	trials, news := &trials{gatewayParts: x}, &noted{pool: x.parts.upstream, news: func() {}}
 	o := ui.Options{
 		About: source.Gateway, Results: c.results, Activity: shown, Servers: consoleServers{shown}, Tools: shown, Offers: shown,
-		Acted: func(who, path string) { x.log.Info("an operator acts in the console", zap.String("caller", who), zap.String("path", path)) },
-		Runs:  source, Playground: trials, Protocol: news, System: shown,
+		Acted: func(who, path string) {
+			x.log.Info("an operator acts in the console", zap.String("caller", who), zap.String("path", path))
+		},
+		Runs: source, Playground: trials, Protocol: news, System: shown,
 	}
 	if x.kept != nil {
 		o.Outputs = shown
