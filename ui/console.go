@@ -127,9 +127,9 @@ func exact(path string) string {
 	return "/" + path
 }
 
-// EndUser ends the sign-ins and the event streams of an identity that has lost access, and forgets the replies to its runs.
+// EndUser ends the event streams of an identity that has lost access, and forgets the replies to its runs. The next request of a
+// sign-in says why it has ended.
 func (c *Console) EndUser(id string) {
-	c.sessions.removeAll(func(s session) bool { return s.person == id })
 	c.hub.endUser(id)
 	if c.options.Playground != nil {
 		c.options.Playground.EndUser(id)

@@ -3,7 +3,6 @@ package ui
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"maps"
 	"sync"
 	"time"
 )
@@ -88,11 +87,4 @@ func (t *table[V]) remove(word string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.all, sha256.Sum256([]byte(word)))
-}
-
-// removeAll removes the values that match.
-func (t *table[V]) removeAll(match func(V) bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	maps.DeleteFunc(t.all, func(_ [sha256.Size]byte, e entry[V]) bool { return match(e.value) })
 }
