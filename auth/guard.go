@@ -57,22 +57,34 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 // admit passes a request to inside if its token is valid.
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	token, refusal := bearer(r)
+	var identity Identity
 	if refusal == nil {
-		refusal = g.Pass(w, r, token, next)
+		identity, refusal = g.Identify(r.Context(), token)
 	}
 	if refusal != nil {
 		g.refuse(w, r, refusal)
+		return
 	}
+	g.serve(w, r, token, identity, next)
 }
 
-// Pass passes a request to next as the owner of a token, which the sender may have given in another way than with the request. A
-// stream ends with the token. Pass returns the refusal of a token that is not valid.
+// Pass passes a request to next as the owner of a token, which the sender has given in another way than with the request. A stream
+// ends with the token. [IdentityOf] knows the owner. Pass returns the refusal of a token that is not valid.
 func (g *Guard) Pass(w http.ResponseWriter, r *http.Request, token string, next http.Handler) *Refusal {
 	identity, refusal := g.Identify(r.Context(), token)
 	if refusal != nil {
 		return refusal
 	}
-	ctx := context.WithValue(r.Context(), identityKey{}, identity)
+	r = r.WithContext(context.WithValue(r.Context(), identityKey{}, identity))
+	r.Header = r.Header.Clone()
+	r.Header.Set("Authorization", "Bearer "+token) // the SDK looks for it
+	g.serve(w, r, token, identity, next)
+	return nil
+}
+
+// serve passes a request, whose header has the token, to next as the owner of the token.
+func (g *Guard) serve(w http.ResponseWriter, r *http.Request, token string, identity Identity, next http.Handler) {
+	ctx := r.Context()
 	lasts := r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen"
 	if lasts && !identity.Expires.IsZero() {
 		// A stream has no end of its own, and its token is checked only at the begin.
@@ -81,8 +93,6 @@ func (g *Guard) Pass(w http.ResponseWriter, r *http.Request, token string, next 
 		ctx = limited
 	}
 	r = r.WithContext(ctx) // a copy: the server inspects the body of its own request
-	r.Header = r.Header.Clone()
-	r.Header.Set("Authorization", "Bearer "+token) // the SDK looks for it
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = &body{ReadCloser: r.Body, checkedAt: time.Now(), again: func() *Refusal {
 			_, refusal := g.Identify(ctx, token)
@@ -93,7 +103,6 @@ func (g *Guard) Pass(w http.ResponseWriter, r *http.Request, token string, next 
 		r.Header.Del("Authorization")
 		next.ServeHTTP(w, r)
 	})).ServeHTTP(w, r)
-	return nil
 }
 
 // NameOf returns the name of the identity that a [Guard] has admitted, for the log.

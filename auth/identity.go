@@ -25,7 +25,7 @@ type Identity struct {
 // identityKey is the context key of the identity of a request.
 type identityKey struct{}
 
-// IdentityOf returns the identity of a request that a [Guard] has admitted.
+// IdentityOf returns the identity of a request that [Guard.Pass] has passed.
 func IdentityOf(ctx context.Context) (identity Identity, known bool) {
 	identity, known = ctx.Value(identityKey{}).(Identity)
 	return identity, known

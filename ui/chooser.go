@@ -10,6 +10,7 @@ import (
 
 // A Chooser is a page with the running gateways of a person.
 type Chooser struct {
+	base   string
 	list   func(ctx context.Context) []Choice
 	assets map[string]*asset
 	page   *page
@@ -24,13 +25,13 @@ type Choice struct {
 	Err     string // it does not answer
 }
 
-// NewChooser makes a page of the gateways that list returns.
-func NewChooser(list func(ctx context.Context) []Choice) (*Chooser, error) {
+// NewChooser makes a page of the gateways that list returns. The browser sees it at base.
+func NewChooser(base string, list func(ctx context.Context) []Choice) (*Chooser, error) {
 	assets, err := openAssets()
 	if err != nil {
 		return nil, err
 	}
-	c := &Chooser{list: list, assets: assets, page: &page{title: "Gateways", file: "chooser.html"}}
+	c := &Chooser{base: base, list: list, assets: assets, page: &page{title: "Gateways", file: "chooser.html"}}
 	return c, c.page.parse(assets)
 }
 
@@ -47,12 +48,12 @@ func (c *Chooser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Show answers with the page and a text above the gateways.
 func (c *Chooser) Show(w http.ResponseWriter, r *http.Request, status int, text string) {
-	v := &Visit{Request: r, Base: "/", w: w}
+	v := &Visit{Request: r, Base: c.base, w: w}
 	data := struct {
 		Text string
 		List []Choice
 	}{text, c.list(r.Context())}
-	v.write(status, c.page, "bare", &layout{Title: c.page.title, Base: "/", Data: data})
+	v.write(status, c.page, "bare", &layout{Title: c.page.title, Base: c.base, Data: data})
 }
 
 // Closed answers whoever may not come in.

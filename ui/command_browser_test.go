@@ -55,7 +55,7 @@ func TestConsoleCommand(t *testing.T) {
 	p := uitest.Open(t, address)
 	p.Allow("50") // answers 502 and 503 of a gateway that has ended
 	p.Allow("404")
-	p.Until(`location.pathname.startsWith("/g/") && !location.search`)
+	p.Until(`/^\/[A-Z2-7]+\/g\//.test(location.pathname) && !location.search`)
 	p.Do(chromedp.Click(`nav a[href="system"]`))
 	p.See("#system-state", "Sandbox")
 	p.Until(`(window.first ||= document.querySelector("#system-state")) && !window.first.isConnected`) // its events come
@@ -71,7 +71,8 @@ func TestConsoleCommand(t *testing.T) {
 		}
 	}
 	second := uitest.ServeAt(t, "127.0.0.1:0", g.State)
-	p.Go("http://" + at.Host + "/")
+	list, _, _ := strings.Cut(inside, "g/")
+	p.Go(list)
 	p.Until(`document.querySelectorAll(".choice").length === 2`)
 	p.Axe()
 	second.End()
@@ -84,7 +85,7 @@ func TestConsoleCommand(t *testing.T) {
 // TestConsoleStartsGateway: without a gateway the command starts one.
 func TestConsoleStartsGateway(t *testing.T) {
 	p := uitest.Open(t, command(t, "--state", t.TempDir()))
-	p.Until(`location.pathname.startsWith("/g/")`)
+	p.Until(`/^\/[A-Z2-7]+\/g\//.test(location.pathname)`)
 	p.Go(uitest.Value[string](p, `new URL("system", document.baseURI).href`))
 	p.See("#system-state", "Sandbox")
 }

@@ -14,6 +14,7 @@ import (
 type Options struct {
 	About   func() control.Gateway // describes the gateway
 	Results bool                   // operators see the results of others, too
+	Acted   func(who, path string) // hears what operators do with forms; nil: nobody does
 
 	Activity   Activity
 	Servers    Servers
@@ -124,6 +125,15 @@ func exact(path string) string {
 		return "/" + path + "{$}"
 	}
 	return "/" + path
+}
+
+// EndUser ends the event streams of an identity that has lost access, and forgets the replies to its runs. The next request of a
+// sign-in says why it has ended.
+func (c *Console) EndUser(id string) {
+	c.hub.endUser(id)
+	if c.options.Playground != nil {
+		c.options.Playground.EndUser(id)
+	}
 }
 
 // Changed tells the open pages that what a topic names has changed. It does not wait.

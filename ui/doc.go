@@ -9,7 +9,7 @@
 //     target is the element with the id X gets only the template X of the page, with the same data: a page has no second way to
 //     its parts.
 //   - Addresses in templates are relative, and <base> leads them: a console is at / of a listener, at /console/ of the control
-//     socket, and at /g/ID/ of "mcsh console".
+//     socket, and at /WORD/g/ID/ of "mcsh console".
 //   - The event stream carries names of what has changed, and no data: the page then asks for the part again, as the same person.
 //     A slow browser loses nothing but what lies between two looks, and holds up nobody.
 //   - No inline script and no inline style, in any page: the policy of its answers forbids both, and so hostile text stays text.

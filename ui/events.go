@@ -42,6 +42,7 @@ type hub struct {
 type stream struct {
 	topics  []string
 	person  string
+	ended   chan struct{}   // closed when the person has lost access
 	changed map[string]bool // guarded by hub.mu
 	wake    chan struct{}   // of one place
 }
@@ -66,7 +67,7 @@ func (h *hub) publish(topic string) {
 
 // open opens a stream, or says why there is none.
 func (h *hub) open(person string, topics []string) (*stream, *Problem) {
-	s := &stream{topics: topics, person: person, changed: map[string]bool{}, wake: make(chan struct{}, 1)}
+	s := &stream{topics: topics, person: person, ended: make(chan struct{}), changed: map[string]bool{}, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	own := 0
@@ -86,6 +87,18 @@ func (h *hub) close(s *stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.streams, s)
+}
+
+// endUser ends the streams of a person.
+func (h *hub) endUser(person string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s := range h.streams {
+		if s.person == person {
+			close(s.ended)
+			delete(h.streams, s)
+		}
+	}
 }
 
 // take returns the topics that have changed.
@@ -141,6 +154,8 @@ func (h *hub) follow(v *Visit, s *stream, send func(event, data string) bool, be
 	for ok {
 		select {
 		case <-v.Context().Done():
+			return
+		case <-s.ended:
 			return
 		case <-pause.C:
 			wake = s.wake

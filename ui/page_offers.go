@@ -145,7 +145,8 @@ func (r *resourceView) PageTitle() string { return r.URI }
 
 func showResource(v *Visit) (any, error) {
 	r := &resourceView{URI: v.URL.Query().Get("uri")}
-	elsewhere := v.Request.Header.Get("Sec-Fetch-Site") == "cross-site" // a page of others must not make a server read
+	from := v.Request.Header.Get("Sec-Fetch-Site")
+	elsewhere := from == "cross-site" || from == "same-site" // a page of others must not make a server read
 	if r.Template = strings.ContainsAny(r.URI, "{}") || r.URI == "" || elsewhere; r.Template {
 		return r, nil
 	}

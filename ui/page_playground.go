@@ -24,6 +24,9 @@ type Playground interface {
 
 	// Reply returns the reply to a run; nil: it is not there yet. False: the person has not started the run, or it is forgotten.
 	Reply(ctx context.Context, request string) (*Reply, bool)
+
+	// EndUser forgets the replies of an identity that has lost access: whoever has it next is somebody else.
+	EndUser(id string)
 }
 
 // A Reply is what an agent would have read.

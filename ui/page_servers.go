@@ -96,6 +96,9 @@ func showServer(v *Visit) (any, error) {
 		if s.Name != name {
 			continue
 		}
+		if !v.Who.Operator {
+			s.Stderr = "" // it may tell of the calls of others
+		}
 		view := &serverView{ServerState: s, Operator: v.Who.Operator, Logins: v.Options().Logins != nil}
 		waiting, err := v.Options().Servers.Waiting(v.Context(), name)
 		if view.Waiting = waiting; err != nil {
@@ -106,9 +109,12 @@ func showServer(v *Visit) (any, error) {
 	return nil, &Problem{http.StatusNotFound, "This server is not there", "there is no server " + texts.Quote(texts.Fit(name, 80)), "the page Servers has all"}
 }
 
-// operator refuses what only operators may do.
+// operator refuses what only operators may do. It says what they do.
 func (v *Visit) operator() error {
 	if v.Who.Operator {
+		if acted := v.Options().Acted; acted != nil && v.Method == http.MethodPost {
+			acted(v.Who.Name, texts.Fit(v.URL.Path, 200))
+		}
 		return nil
 	}
 	return &Problem{http.StatusForbidden, "Only operators may do that", "you are signed in as " + v.Who.Name, "ask the operator of the gateway"}

@@ -103,6 +103,7 @@ func (s *strangeRuns) Start(_ context.Context, plan string, _ bool) (string, *ui
 }
 
 func (s *strangeRuns) Reply(context.Context, string) (*ui.Reply, bool) { return nil, false }
+func (s *strangeRuns) EndUser(string)                                  {}
 
 // serve serves the console of strangers, and returns what sends a form or gets a page.
 func (s *strangeRuns) serve(t *testing.T) func(path string, form url.Values) (status int, body string) {

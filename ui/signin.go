@@ -124,6 +124,9 @@ func (v *Visit) open(d Door, token string) *auth.Refusal {
 	}
 	identity, refusal := d.Guard.Identify(v.Context(), token)
 	if refusal != nil {
+		if d.Guard.Refused != nil {
+			d.Guard.Refused(v.Request, refusal)
+		}
 		return refusal
 	}
 	of := func(s session) bool { return s.person == identity.ID }
@@ -137,9 +140,8 @@ func (v *Visit) open(d Door, token string) *auth.Refusal {
 func logOut(v *Visit, d Door) {
 	v.Body = http.MaxBytesReader(v.w, v.Body, maxSignIn)
 	word := d.cookie(v.Request, sessionCookie)
-	if s, _, known := v.console.sessions.get(word); known {
-		v.Who.ID = s.person
-	}
+	s, _, _ := v.console.sessions.get(word)
+	v.Who.ID = s.person
 	if err := v.checkCSRF(); err != nil {
 		v.fail(err)
 		return

@@ -138,5 +138,9 @@ func (v *Visit) fail(err error) {
 		v.write(p.Status, problems, "note", p)
 		return
 	}
-	v.write(p.Status, problems, "layout", v.layout(problems, p))
+	layout := "layout"
+	if v.Who == (Person{}) { // nobody has signed in, and the layout tells of the gateway
+		layout = "bare"
+	}
+	v.write(p.Status, problems, layout, v.layout(problems, p))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/control"
@@ -92,6 +93,9 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 	trials, news := &trials{gatewayParts: x}, &noted{pool: x.parts.upstream, news: func() {}}
 	o := ui.Options{
 		About: source.Gateway, Results: c.results, Activity: shown, Servers: consoleServers{shown}, Tools: shown, Offers: shown,
+		Acted: func(who, path string) {
+			x.log.Info("an operator acts in the console", zap.String("caller", who), zap.String("path", path))
+		},
 		Runs: source, Playground: trials, Protocol: news, System: shown,
 	}
 	if x.kept != nil {

@@ -138,6 +138,13 @@ func (t *trials) Reply(ctx context.Context, request string) (*ui.Reply, bool) {
 	return t.replies[i].reply, true
 }
 
+// EndUser implements [ui.Playground].
+func (t *trials) EndUser(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.replies = slices.DeleteFunc(t.replies, func(r *trialReply) bool { return r.user == id })
+}
+
 // replyOf are the texts of a result, and what stands in place of other content.
 func replyOf(result *mcp.CallToolResult) ui.Reply {
 	if result == nil {

@@ -13,7 +13,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,6 +27,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/sockets"
 	"github.com/mcsh-dev/mcsh/ui"
 	"github.com/mcsh-dev/mcsh/upstream/browser"
 )
@@ -83,7 +86,8 @@ func (p *program) console(ctx context.Context, c *consoleCommandFlags) error {
 	if err != nil {
 		return err
 	}
-	address := fmt.Sprintf("http://%s/?once=%s", listener.Addr(), front.once)
+	front.at, _ = netip.ParseAddrPort(listener.Addr().String()) // that of a TCP listener
+	address := fmt.Sprintf("http://%s/?once=%s", front.at, front.once)
 	show := func() error { return p.showConsole(address, c.noOpen) }
 	serve := func(ctx context.Context) error { return front.serve(ctx, listener) }
 	if len(clients) > 0 {
@@ -168,13 +172,16 @@ type consoleFront struct {
 	find    func(ctx context.Context) (map[string]*control.Client, error)
 	chooser *ui.Chooser
 
-	session string // of the browser that has come with once
+	at      netip.AddrPort // of its listener
+	opens   bool           // the address is an argument of a browser, which other users of this machine may read
+	base    string         // of its paths, random: browsers send cookies to all ports of a host, but only below their paths
+	session string         // of the browser that has come with once
 	mu      sync.Mutex
 	once    string // of the address; empty: it was used; guarded by mu
 }
 
 func (p *program) newConsoleFront(c *consoleCommandFlags) (f *consoleFront, err error) {
-	f = &consoleFront{session: rand.Text(), once: rand.Text()}
+	f = &consoleFront{opens: !c.noOpen, base: "/" + rand.Text() + "/", session: rand.Text(), once: rand.Text()}
 	f.find = func(ctx context.Context) (map[string]*control.Client, error) {
 		clients, err := c.find(ctx, p)
 		if c.gateway != "" && err != nil {
@@ -182,7 +189,7 @@ func (p *program) newConsoleFront(c *consoleCommandFlags) (f *consoleFront, err 
 		}
 		return clients, err
 	}
-	f.chooser, err = ui.NewChooser(f.choices)
+	f.chooser, err = ui.NewChooser(f.base, f.choices)
 	return f, err
 }
 
@@ -197,19 +204,35 @@ const maxConsoleConnections = 256
 
 // ServeHTTP implements [http.Handler].
 func (f *consoleFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name := "mcsh-console-" + f.session[:6] // cookies of one host know no ports
-	if given := r.URL.Query().Get("once"); given != "" && r.Method == http.MethodGet && r.URL.Path == "/" && f.enter(given) {
-		http.SetCookie(w, &http.Cookie{Name: name, Value: f.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	const name = "mcsh-console"
+	if given := r.URL.Query().Get("once"); given != "" && r.Method == http.MethodGet && r.URL.Path == "/" && f.ours(r, sockets.TCP) && f.enter(given) {
+		http.SetCookie(w, &http.Cookie{Name: name, Value: f.session, Path: f.base, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		http.Redirect(w, r, f.first(r.Context()), http.StatusSeeOther)
 		return
 	}
 	c, err := r.Cookie(name)
-	if err != nil || subtle.ConstantTimeCompare([]byte(c.Value), []byte(f.session)) != 1 {
+	if err != nil || subtle.ConstantTimeCompare([]byte(c.Value), []byte(f.session)) != 1 || !strings.HasPrefix(r.URL.Path, f.base) {
 		f.chooser.Closed(w, r)
 		return
 	}
+	http.StripPrefix(strings.TrimSuffix(f.base, "/"), http.HandlerFunc(f.inside)).ServeHTTP(w, r)
+}
+
+// ours reports whether a program of this user or of root has sent a request, as far as the system shows it.
+func (f *consoleFront) ours(r *http.Request, list func() []sockets.Socket) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if !f.opens || err != nil {
+		return !f.opens
+	}
+	return !slices.ContainsFunc(list(), func(s sockets.Socket) bool {
+		return s.Local == from && s.Remote == f.at && s.User != os.Getuid() && s.User != 0
+	})
+}
+
+// inside answers the browser that may come in. The path is that below the base.
+func (f *consoleFront) inside(w http.ResponseWriter, r *http.Request) {
 	if id, rest, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, gatewaysPath), "/"); ok && strings.HasPrefix(r.URL.Path, gatewaysPath) {
 		f.forward(w, r, id, rest)
 		return
@@ -233,10 +256,10 @@ func (f *consoleFront) first(ctx context.Context) string {
 	clients, _ := f.find(ctx) // the list says what is wrong
 	for id := range clients {
 		if len(clients) == 1 {
-			return gatewaysPath + id + "/"
+			return f.base + gatewaysPath[1:] + id + "/"
 		}
 	}
-	return "/"
+	return f.base
 }
 
 // forward passes a request to the control socket of a gateway.
@@ -254,7 +277,7 @@ func (f *consoleFront) forward(w http.ResponseWriter, r *http.Request, id, rest 
 			pr.Out.URL = &url.URL{Scheme: "http", Host: "control", Path: control.PagesPath + rest, RawPath: control.PagesPath + escaped, RawQuery: pr.In.URL.RawQuery}
 			pr.Out.Host = pr.In.Host // the origin of forms is compared with it
 			pr.Out.Header.Del("Cookie")
-			pr.Out.Header.Set(baseHeader, base)
+			pr.Out.Header.Set(baseHeader, f.base+base[1:])
 		},
 		Transport:     client.Transport(),
 		FlushInterval: -1, // events

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/ui"
 	"github.com/mcsh-dev/mcsh/upstream/signin"
@@ -12,16 +14,37 @@ import (
 type consoleIssuer struct {
 	name, audience string
 	server         signin.Server
+
+	mu    sync.Mutex // whoever wants to sign in makes the gateway ask the issuer: once at a time, and not again for a while
+	found *signin.Target
+	at    time.Time
 }
+
+// targetAge is how long the addresses of the issuer are used.
+const targetAge = 10 * time.Minute
 
 var _ ui.Issuer = (*consoleIssuer)(nil)
 
 // Name implements [ui.Issuer].
 func (c *consoleIssuer) Name() string { return c.name }
 
+// target returns where people sign in.
+func (c *consoleIssuer) target(ctx context.Context) (*signin.Target, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.found != nil && time.Since(c.at) < targetAge {
+		return c.found, nil
+	}
+	found, err := signin.At(ctx, c.server, c.audience)
+	if err == nil {
+		c.found, c.at = found, time.Now()
+	}
+	return found, err
+}
+
 // Begin implements [ui.Issuer].
 func (c *consoleIssuer) Begin(ctx context.Context, redirect string) (ui.SignIn, error) {
-	target, err := signin.At(ctx, c.server, c.audience)
+	target, err := c.target(ctx)
 	if err != nil {
 		return ui.SignIn{}, err
 	}

@@ -76,6 +76,9 @@ func (l *listenFlags) resolve(p *program) (err error) {
 		return usageError("add --listen, or leave them out",
 			"--no-auth, --allow-host and --trusted-proxy are for HTTP, and this serves standard input")
 	}
+	if len(l.hosts) == 0 {
+		l.hosts = strings.FieldsFunc(p.env[allowHostVariable], func(r rune) bool { return r == ',' || r == ' ' })
+	}
 	return l.auth.resolve(p, l)
 }
 
@@ -122,12 +125,8 @@ func listenOn(address string) (net.Listener, error) {
 }
 
 // checkHosts refuses requests for a host that is not the listener's.
-func (l *listenFlags) checkHosts(p *program, h http.Handler) http.Handler {
-	hosts := gateway.Hosts{Names: l.hosts}
-	if len(l.hosts) == 0 {
-		hosts.Names = strings.FieldsFunc(p.env[allowHostVariable], func(r rune) bool { return r == ',' || r == ' ' })
-	}
-	hosts.Names = append(slices.Clone(hosts.Names), l.auth.hosts...)
+func (l *listenFlags) checkHosts(h http.Handler) http.Handler {
+	hosts := gateway.Hosts{Names: slices.Concat(l.hosts, l.auth.hosts)}
 	host, _, err := net.SplitHostPort(l.address)
 	if hosts.Short = err == nil && !isLoopback(host); hosts.Short {
 		// The names of this machine for containers, and of services in a cluster.
@@ -209,7 +208,7 @@ func (l *listenFlags) serve(ctx context.Context, p *program, e endpoint, end shu
 	if warning := l.auth.plaintextWarning(address); warning != "" && !l.contained && (guard != nil || e.control != nil) {
 		e.log.Warn(warning)
 	}
-	handler := l.checkHosts(p, l.withPages(e.pages, withControl(e.control, l.withConsole(e.console, guard, e.handler))))
+	handler := l.checkHosts(l.withPages(e.pages, withControl(e.control, l.withConsole(e.console, guard, e.handler))))
 	if e.around != nil {
 		handler = e.around(handler)
 	}

@@ -32,7 +32,7 @@ func served(t *testing.T) (ours net.Conn, dial func() net.Conn) {
 	served := make(chan error, 1)
 	l := &listenFlags{address: "127.0.0.1:8808"}
 	go func() {
-		served <- serveHTTP(ctx, []net.Listener{listener}, newConnections(2, 1, nil), l.checkHosts(&program{}, g.Handler()), shutdown{forced: t.Context(), stop: g.Close})
+		served <- serveHTTP(ctx, []net.Listener{listener}, newConnections(2, 1, nil), l.checkHosts(g.Handler()), shutdown{forced: t.Context(), stop: g.Close})
 	}()
 	ours = listener.Dial(t)
 	t.Cleanup(func() {

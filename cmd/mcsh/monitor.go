@@ -140,7 +140,7 @@ func (m *monitor) listen(p *program, as listenFlags) error {
 	mux.Handle("GET /readyz", observe.Ready(m.conditions))
 	mux.Handle("GET /metrics", m.metrics.Handler())
 	names := listenFlags{address: m.flags.metrics, hosts: as.hosts}
-	server := &http.Server{Handler: names.checkHosts(p, mux), ReadHeaderTimeout: headerTimeout, ReadTimeout: scrapeWait, WriteTimeout: scrapeWait, IdleTimeout: idleTimeout}
+	server := &http.Server{Handler: names.checkHosts(mux), ReadHeaderTimeout: headerTimeout, ReadTimeout: scrapeWait, WriteTimeout: scrapeWait, IdleTimeout: idleTimeout}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

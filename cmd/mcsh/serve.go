@@ -138,8 +138,9 @@ func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c
 		guarded: x.monitor.guard.Store, around: x.monitor.metrics.HTTP,
 		listeners: x.listeners, connections: newConnections(most.conns, most.addrConns, l.trusted), log: x.log,
 	}
-	if pages.listens(&l) {
+	if pages.listens(&l) && console != nil {
 		at.console = console
+		at.endUser = func(id string) { x.gateway.EndUser(id); console.EndUser(id) }
 	}
 	return serveDuring(ctx, greet, func(ctx context.Context) error { return l.serve(ctx, p, at, end) })
 }

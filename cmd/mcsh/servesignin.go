@@ -27,14 +27,14 @@ func (p *program) newSignIns(s settings, l *listenFlags) *signIns {
 func (l *listenFlags) hasPages() bool { return l.address != "" && l.auth.public != "" }
 
 // alone reports whether only the person at this machine reaches the gateway with a client: then that person also opens the pages
-// that the client is asked to show. A gateway with a public address, or behind a proxy, has other callers; the pages of one that
-// is the program of a container are not reached.
+// that the client is asked to show. A gateway with a public address, with another name, or behind a proxy has other callers; the
+// pages of one that is the program of a container are not reached.
 func (l *listenFlags) alone() bool {
 	if _, inside := containerAddress(); inside && os.Getppid() <= 1 || l.contained || l.runtime { // its client is outside
 		return false
 	}
 	host, _, err := net.SplitHostPort(l.address)
-	return l.address == "" || err == nil && isLoopback(host) && !l.auth.enabled() && l.auth.public == "" && len(l.proxies) == 0
+	return l.address == "" || err == nil && isLoopback(host) && !l.auth.enabled() && l.auth.public == "" && len(l.hosts)+len(l.proxies) == 0
 }
 
 // withPages adds the pages of sign-ins to the paths of h, if there is an address for browsers. A proxy may leave the path of that

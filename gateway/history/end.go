@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"errors"
 	"time"
 	"unsafe"
@@ -61,17 +62,20 @@ func errorOf(err error) *control.RunError {
 	}
 	sample, _ := texts.Valid(e.Sample[:min(len(e.Sample), mostText)])
 	r := &control.RunError{
-		Code: string(e.Code), Place: string(e.Place), Label: e.Label, Item: e.Item,
+		Code: string(e.Code), Place: texts.Cut(string(e.Place), mostText), Label: texts.Cut(e.Label, mostText), Item: e.Item,
 		Message: texts.Cut(e.Msg, mostText), Hint: texts.Cut(e.Hint, mostText), Sample: sample,
 	}
 	if len(e.Fix) <= mostText {
-		r.Fix = e.Fix
+		r.Fix = bytes.Clone(e.Fix) // it may be a part of the plan
 	}
 	return r
 }
 
-// fit leaves out what exceeds the bounds, and counts the rest beside so many bytes of the plan.
-func (e *end) fit(plan int64) {
+// fit leaves out what exceeds the bounds, and counts the rest beside so many bytes of what was known at the begin.
+func (e *end) fit(begin int64) {
+	if e.err != nil {
+		begin += sizeOfError(e.err)
+	}
 	if len(e.windows) > 0 {
 		e.stages = withoutWindows(e.stages)
 	}
@@ -88,7 +92,7 @@ func (e *end) fit(plan int64) {
 		func() { e.stages = nil },
 	} {
 		leaveOut()
-		e.size = ownSize + plan + sizeOf(e.stages)
+		e.size = ownSize + begin + sizeOf(e.stages)
 		for _, w := range e.windows {
 			e.size += int64(unsafe.Sizeof(w)) + int64(len(w.Text))
 		}
@@ -97,6 +101,11 @@ func (e *end) fit(plan int64) {
 		}
 		e.cut = true
 	}
+}
+
+// sizeOfError returns how much memory the texts of an error take.
+func sizeOfError(e *control.RunError) int64 {
+	return int64(len(e.Place) + len(e.Label) + len(e.Message) + len(e.Hint) + len(e.Fix) + len(e.Sample))
 }
 
 // withoutWindows returns stages without the texts of their windows, which the report has, too.
@@ -123,7 +132,7 @@ func withoutNested(list []stages.StageReport) []stages.StageReport {
 // sizeOf returns about how much memory reports of stages take.
 func sizeOf(list []stages.StageReport) (n int64) {
 	for _, s := range list {
-		n += int64(unsafe.Sizeof(s)) + int64(len(s.Place)+len(s.Label.Server)+len(s.Label.Name)+len(s.Branch)+len(s.Tool.Message))
+		n += int64(unsafe.Sizeof(s)) + int64(len(s.Place)+len(s.Label.Server)+len(s.Label.Name)+len(s.Branch)+len(s.Input)+len(s.Tool.Message))
 		for _, m := range s.Messages {
 			n += int64(unsafe.Sizeof(m)) + int64(len(m.Text))
 		}

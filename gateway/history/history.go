@@ -131,7 +131,7 @@ func (r *Run) End(report stages.Report, returned int64, err error) {
 	if e.plan = len(r.Plan); e.plan > mostPlan {
 		r.Plan = nil
 	}
-	e.fit(int64(len(r.Plan)))
+	e.fit(r.size())
 	h.live--
 	r.end, r.stages, r.Cancel = e, nil, nil
 	if h.keep(r) {
@@ -141,6 +141,11 @@ func (r *Run) End(report stages.Report, returned int64, err error) {
 		delete(h.all, r.Row.Request)
 	}
 	h.change()
+}
+
+// size returns how much memory the texts of the begin take.
+func (b *Begin) size() int64 {
+	return int64(len(b.Plan) + len(b.User) + len(b.Owner) + len(b.From) + len(b.Row.Caller) + len(b.Row.Client) + len(b.Row.Tool))
 }
 
 // keep makes room for a run that has ended, and reports whether there is some.

@@ -140,9 +140,10 @@ func (l look) fits(f control.RunFilter, row control.Run) bool {
 			return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 		})
 	}
-	words := []string{row.Request, row.Caller, row.Client, row.Tool, row.Code, strings.Join(row.Tools, " "), string(l.plan)}
+	inPlan := func() bool { return strings.Contains(strings.ToLower(string(l.plan)), strings.ToLower(f.Text)) }
 	return (len(f.States) == 0 || slices.Contains(f.States, row.State)) && has(f.Tool, append([]string{row.Tool}, row.Tools...)...) &&
-		has(f.Caller, row.Caller, row.Client) && has(f.Text, words...)
+		has(f.Caller, row.Caller, row.Client) &&
+		(has(f.Text, row.Request, row.Caller, row.Client, row.Tool, row.Code, strings.Join(row.Tools, " ")) || inPlan())
 }
 
 // Run implements [control.Runs].
