@@ -28,7 +28,7 @@ import (
 )
 
 // own are the tools of the gateway itself, in the order of its lists.
-var own = gateway.ToolNames()
+var own = slices.DeleteFunc(gateway.ToolNames(), func(name string) bool { return name == "save_pipeline" }) // it is not offered by default
 
 // exposing is a gateway over servers, all of whose tools clients call by names of their own.
 func exposing(t testing.TB, servers upstream.Static, change func(*upstream.Options, *gateway.Options)) *gateway.Gateway {
