@@ -72,6 +72,9 @@ func TestSavePipeline(t *testing.T) {
 		if text, _ := ask(t, again, "list_all_tools", `{"query":"article name"}`); !strings.Contains(text, "pipelines/item_name") || !strings.Contains(text, "only for you") {
 			t.Errorf("%s: the caller finds %s", era, text)
 		}
+		if text, _ := ask(t, again, "get_tool_details", `{"server":"pipelines","tool_name":"item_name"}`); !strings.Contains(text, "version 1,") || !strings.Contains(text, `its stages: [{"type":"tool"`) {
+			t.Errorf("%s: the caller sees %s", era, text)
+		}
 		if text, _ := pipe(t, bob, call); !strings.Contains(text, "UNKNOWN_") {
 			t.Errorf("%s: another caller gets %q", era, text)
 		}
