@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -70,6 +71,9 @@ func TestSavePipeline(t *testing.T) {
 		}
 		if text, _ := ask(t, again, "list_all_tools", `{"query":"article name"}`); !strings.Contains(text, "pipelines/item_name") || !strings.Contains(text, "only for you") {
 			t.Errorf("%s: the caller finds %s", era, text)
+		}
+		if text, _ := ask(t, again, "get_tool_details", `{"server":"pipelines","tool_name":"item_name"}`); !strings.Contains(text, "version 1,") || !strings.Contains(text, `its stages: [{"type":"tool"`) {
+			t.Errorf("%s: the caller sees %s", era, text)
 		}
 		if text, _ := pipe(t, bob, call); !strings.Contains(text, "UNKNOWN_") {
 			t.Errorf("%s: another caller gets %q", era, text)
@@ -213,5 +217,33 @@ func TestSaveAnonymous(t *testing.T) {
 			t.Errorf("got %+v of a tool that is not there", result)
 		}
 		agent.Close()
+	}
+}
+
+// TestSaveResumed: a run that goes on with an earlier one is saved as the whole plan.
+func TestSaveResumed(t *testing.T) {
+	g, store := newSaving(t)
+	alice := g.as(t, "alice", eras[0])
+	ids := regexp.MustCompile(`r_[a-z0-9]{8,}`)
+	last := func(pipeline string) string {
+		t.Helper()
+		text, _ := ask(t, alice, "execute_pipeline", `{"pipeline":`+pipeline+`}`)
+		found := ids.FindAllString(text, -1)
+		if found == nil {
+			t.Fatalf("no run in %s", text)
+		}
+		return found[len(found)-1]
+	}
+	first := last(`[{"type":"tool","server":"shop","name":"get_item","args":{"id":1}},{"type":"command","command":"jq","args":["error(\"not yet\")"]}]`)
+	resumed := last(`[{"type":"from","run":"` + first + `","resume":true}]`)
+	if resumed == first {
+		t.Fatalf("%s goes on with itself", first)
+	}
+	if text, failed := ask(t, alice, "save_pipeline", `{"name":"whole","description":"d","run":"`+resumed+`","parameters":{"id":{"stage":1,"arg":"id"}}}`); failed {
+		t.Fatalf("got %s", text)
+	}
+	p, err := store.Get(t.Context(), "whole", pipelines.Everybody)
+	if want := `[{"type":"tool","server":"shop","name":"get_item","args":{"id":{"$param":"id"}}},{"type":"command","command":"jq","args":["error(\"not yet\")"]}]`; err != nil || string(p.Definition.Pipeline) != want {
+		t.Errorf("got %+v, %v", p, err)
 	}
 }

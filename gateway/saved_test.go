@@ -596,3 +596,27 @@ func TestSavedLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestSavedAsks: a question of a server reaches the client also from within a saved pipeline, and its answer comes back.
+func TestSavedAsks(t *testing.T) {
+	store := pipelines.NewStore(t.TempDir())
+	text := `{"description":"d","pipeline":[{"type":"tool","server":"shop","name":"buy","args":` + nameForm + `}]}`
+	if _, err := store.Save(t.Context(), "asking", []byte(text), 0, pipelines.Author{}); err != nil {
+		t.Fatal(err)
+	}
+	for era, connect := range ways {
+		t.Run(era, func(t *testing.T) {
+			set := pipelines.NewSet(store, stages.Deps{Tools: &curious{}, Shapes: schemas.NewShapes(stages.Kinds())}, unchanged)
+			p := &person{answer: func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann"}}, nil
+			}}
+			agent := connect(t, curiousGateway(t, gateway.Options{Pipelines: set}), p.client())
+			if got := ran(t, agent, `[{"type":"tool","server":"pipelines","name":"asking"}]`); got != `{"action":"accept","content":{"name":"Ann"}}` {
+				t.Errorf("got %s", got)
+			}
+			if len(p.seen) != 1 || !strings.HasPrefix(p.seen[0].Message, `The server "shop" asks for input in a call of its tool "buy"`) {
+				t.Errorf("the client has seen %+v", p.seen)
+			}
+		})
+	}
+}

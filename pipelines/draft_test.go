@@ -39,6 +39,10 @@ func TestDraft(t *testing.T) {
 			"text that is meant as a number", `{"top": {"stage": "3.users.1", "arg": "5", "type": "integer"}}`, `"-n",{"$param":"top"}`,
 			`{"type":"object","properties":{"top":{"type":"integer","default":5}}}`,
 		},
+		{
+			"without a literal", `{"a": {"type": "string"}, "b": {"default": 1}, "c": {"type": "string", "required": false}}`, `"state":"open"`,
+			`{"type":"object","properties":{"a":{"type":"string"},"b":{"default":1},"c":{"type":"string"}},"required":["a"]}`,
+		},
 		{"a whole schema", `{"type": "object", "properties": {"s": {"type": "string"}}}`, `"state":"open"`, `{"type": "object", "properties": {"s": {"type": "string"}}}`},
 	} {
 		text, errs := pipelines.Draft{Description: "d", Pipeline: json.RawMessage(drafted), Ran: true, Parameters: json.RawMessage(test.parameters)}.Text()

@@ -2,6 +2,7 @@ package pipelines
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type Definition struct {
 
 	names []string // of the parameters, in their order
 	plan  hujson.Value
+	check func(ctx context.Context, args json.RawMessage, partial bool) (wrong []string, note string) // arguments of a call
 
 	calls   []string // saved pipelines that the plan calls
 	servers []string // that it calls itself
@@ -171,6 +173,7 @@ func (r *reader) root(root hujson.Value, d *Definition) {
 		}
 	}
 	if len(r.errs) == 0 {
+		d.check = checkerOf(d.InputSchema())
 		r.uses(d)
 	}
 }

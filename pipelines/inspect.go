@@ -30,7 +30,7 @@ func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 	said, err := schemas.Describe(schemas.NewSteps(ctx, schemas.DefaultSteps), p.Name, t.Schema)
 	t.Long, t.Brief = said.Long, said.Brief
 	t.Info = stages.Tool{Server: Server, Name: p.Name, Annotated: true, Signature: said.Signature, Input: said.Input, Runs: true, Timeout: s.deps.Limits.WithDefaults().Run}
-	t.Info.Input.Check = checkerOf(t.Schema)
+	t.Info.Input.Check = d.check
 	if err != nil {
 		t.Broken = stages.Errorf(stages.InvalidPipeline, fixIt(p.Name), "%w", err)
 		return t

@@ -129,7 +129,7 @@ func (d *Definition) Values(ctx context.Context, args json.RawMessage) (map[stri
 	for name, value := range values {
 		list = append(list, exactjson.Member{Name: name, Value: value})
 	}
-	switch wrong, note := checkerOf(d.InputSchema())(ctx, object(list), false); {
+	switch wrong, note := d.check(ctx, object(list), false); {
 	case note != "":
 		return nil, stages.Errorf(stages.InvalidArguments, "make the values smaller", "the parameters cannot be checked: %s", strings.TrimPrefix(note, "arguments not checked here: "))
 	case wrong != nil:
@@ -180,8 +180,7 @@ func (d *Definition) defaults() (list []exactjson.Member) {
 
 // checkDefaults refuses defaults and examples that the schema does not allow.
 func (r *reader) checkDefaults(d *Definition) {
-	check := checkerOf(d.InputSchema())
-	wrong, _ := check(context.Background(), object(d.defaults()), true)
+	wrong, _ := d.check(context.Background(), object(d.defaults()), true)
 	for _, why := range wrong {
 		r.fail(strings.Index(string(r.text), `"parameters"`), "parameters", "a default is not allowed by its own schema: %s", why)
 	}

@@ -17,7 +17,7 @@ import (
 func (d *Definition) FromText(ctx context.Context, name, text string) json.RawMessage {
 	value := json.RawMessage(strings.TrimSpace(text))
 	if json.Valid(value) && value[0] != '"' {
-		if wrong, note := checkerOf(d.InputSchema())(ctx, object([]exactjson.Member{{Name: name, Value: value}}), true); wrong == nil && note == "" {
+		if wrong, note := d.check(ctx, object([]exactjson.Member{{Name: name, Value: value}}), true); wrong == nil && note == "" {
 			return value
 		}
 	}
