@@ -11,6 +11,7 @@ let stream, followed = "", again;
 const topics = () => [...new Set(all("[data-topic]").flatMap((e) => e.dataset.topic.split(/\s+/)))].filter(Boolean).sort();
 
 function refresh(changed) {
+  if ($("#sure[open]")) return; // what the question is about must stay
   for (const e of all("[data-topic]")) {
     if (!changed || e.dataset.topic.split(/\s+/).some((t) => changed.includes(t))) htmx.trigger(e, "live");
   }
@@ -67,7 +68,7 @@ on("visibilitychange", () => {
     stream?.close();
   } else if (topics().length) follow(true);
 });
-on("htmx:afterSettle", () => topics().join(" ") !== followed && follow(false));
+on("htmx:afterSettle", () => topics().join(" ") !== followed && follow(true)); // it may have changed before the stream opens
 addEventListener("pagehide", () => stream?.close());
 
 // --- Notes and dialogs.
@@ -83,12 +84,14 @@ export function note(text, kind = "") {
 on("notice", (e) => note(e.detail.value));
 on("htmx:sendError", () => note("The gateway does not answer.", "bad"));
 
+on("htmx:beforeSwap", (e) => $("#sure[open]") && (e.detail.shouldSwap = false));
+
 on("htmx:confirm", (e) => {
   if (!e.detail.question) return;
   e.preventDefault();
   const d = $("#sure");
   $("#sure-text").textContent = e.detail.question;
-  d.onclose = () => d.returnValue === "yes" && e.detail.issueRequest(true);
+  d.onclose = () => (d.returnValue === "yes" ? e.detail.issueRequest(true) : refresh());
   d.returnValue = "no";
   d.showModal();
 });
