@@ -34,6 +34,6 @@ func pages() []page {
 	return []page{
 		startPage(), serversPage(), serverPage(), toolsPage(), toolPage(), playgroundPage(), resultPage(), runsPage(), runPage(), outputPage(),
 		pipelinesPage(), pipelinePage(), pipelineEditPage(), pipelineNewPage(), resourcesPage(), resourcePage(), promptsPage(), promptPage(),
-		loginsPage(), protocolPage(), resultsPage(), nodesPage(), bytesPage(), systemPage(),
+		loginsPage(), protocolPage(), resultsPage(), nodesPage(), systemPage(),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"runtime"
@@ -20,6 +21,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/observe"
+	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/ui"
 )
 
@@ -93,9 +95,10 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 	o := ui.Options{
 		About: source.Gateway, Results: c.results, Activity: shown, Servers: consoleServers{shown}, Tools: shown, Offers: shown,
 		Runs: source, Playground: trials, Protocol: news, System: shown,
-	}
-	if x.kept != nil {
-		o.Outputs = shown
+		Preview: func(ctx context.Context, data io.Reader, characters int) (string, error) {
+			result, err := preview.Preview(ctx, data, preview.Options{Chars: characters})
+			return result.Text, err
+		},
 	}
 	if x.logins.store != nil {
 		o.Logins = consoleLogins{shown}

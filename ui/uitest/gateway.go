@@ -8,35 +8,43 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// binaryVariable holds the path of mcsh as Main has built it.
-const binaryVariable = "MCSH_UITEST_BINARY"
+// binary is the directory of mcsh and its path there, once a test has asked for it.
+var binary struct {
+	once sync.Once
+	dir  string
+	err  error
+}
 
-// Main runs the tests of a package with the binary of mcsh. It returns the exit status.
+// Main runs the tests of a package, and removes the binary of mcsh that they have built. It returns the exit status.
 func Main(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "mcsh-uitest-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "making a directory for the binary:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "mcsh")
-	build := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/mcsh-dev/mcsh/cmd/mcsh")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image and the tests of all parts
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building mcsh: %v\n%s", err, out)
-		return 1
-	}
-	os.Setenv(binaryVariable, path)
+	defer func() { os.RemoveAll(binary.dir) }()
 	return m.Run()
 }
 
-// Binary returns the path of mcsh.
-func Binary() string { return os.Getenv(binaryVariable) }
+// Binary returns the path of mcsh, built for the tests of this package.
+func Binary(t testing.TB) string {
+	t.Helper()
+	binary.once.Do(func() {
+		if binary.dir, binary.err = os.MkdirTemp("", "mcsh-uitest-"); binary.err != nil {
+			return
+		}
+		build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(binary.dir, "mcsh"), "github.com/mcsh-dev/mcsh/cmd/mcsh")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image and the tests of all parts
+		if out, err := build.CombinedOutput(); err != nil {
+			binary.err = fmt.Errorf("building mcsh: %w\n%s", err, out)
+		}
+	})
+	if binary.err != nil {
+		t.Fatal(binary.err)
+	}
+	return filepath.Join(binary.dir, "mcsh")
+}
 
 // A Gateway is a process that serves the demo server and the console until the test ends.
 type Gateway struct {
@@ -57,7 +65,7 @@ func Serve(t testing.TB, args ...string) *Gateway {
 // ServeAt starts a gateway at an address with a state directory.
 func ServeAt(t testing.TB, address, state string, args ...string) *Gateway {
 	t.Helper()
-	g := &Gateway{State: state, Command: exec.Command(Binary(), append([]string{"serve", "--listen", address, "--sandbox", "local", "--console"}, args...)...)}
+	g := &Gateway{State: state, Command: exec.Command(Binary(t), append([]string{"serve", "--listen", address, "--sandbox", "local", "--console"}, args...)...)}
 	g.Command.Dir = t.TempDir()
 	g.Command.Env = append(os.Environ(), "MCSH_STATE="+g.State, "HOME="+g.Command.Dir, "MCSH_CONFIG=")
 	said, err := g.Command.StderrPipe()
@@ -102,7 +110,7 @@ func (g *Gateway) End() {
 // Token makes a token of a caller in a file of tokens, with arguments of "mcsh token new" besides.
 func Token(t testing.TB, file, name string, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(Binary(), append([]string{"token", "new", name, "--file", file}, args...)...).Output()
+	out, err := exec.Command(Binary(t), append([]string{"token", "new", name, "--file", file}, args...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
