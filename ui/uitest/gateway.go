@@ -14,36 +14,40 @@ import (
 	"time"
 )
 
-// binary is the directory of mcsh and its path there, once a test has asked for it.
-var binary struct {
-	once sync.Once
-	dir  string
-	err  error
-}
+// directoryVariable holds the directory for the binary of mcsh.
+const directoryVariable = "MCSH_UITEST_DIRECTORY"
 
 // Main runs the tests of a package, and removes the binary of mcsh that they have built. It returns the exit status.
 func Main(m *testing.M) int {
-	defer func() { os.RemoveAll(binary.dir) }()
+	dir, err := os.MkdirTemp("", "mcsh-uitest-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "making a directory for the binary:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	os.Setenv(directoryVariable, dir)
 	return m.Run()
 }
 
-// Binary returns the path of mcsh, built for the tests of this package.
+// build builds mcsh and returns its path.
+var build = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(os.Getenv(directoryVariable), "mcsh")
+	command := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/mcsh-dev/mcsh/cmd/mcsh")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image and the tests of all parts
+	if out, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building mcsh: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// Binary returns the path of mcsh, which is built for the first test that asks.
 func Binary(t testing.TB) string {
 	t.Helper()
-	binary.once.Do(func() {
-		if binary.dir, binary.err = os.MkdirTemp("", "mcsh-uitest-"); binary.err != nil {
-			return
-		}
-		build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(binary.dir, "mcsh"), "github.com/mcsh-dev/mcsh/cmd/mcsh")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image and the tests of all parts
-		if out, err := build.CombinedOutput(); err != nil {
-			binary.err = fmt.Errorf("building mcsh: %w\n%s", err, out)
-		}
-	})
-	if binary.err != nil {
-		t.Fatal(binary.err)
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return filepath.Join(binary.dir, "mcsh")
+	return path
 }
 
 // A Gateway is a process that serves the demo server and the console until the test ends.
