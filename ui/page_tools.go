@@ -253,8 +253,5 @@ func callTool(v *Visit) (any, error) {
 		return nil, &Problem{http.StatusUnprocessableEntity, "The tool was not called", err.Error(), ""}
 	}
 	t.Called = &called
-	if d, err := v.Options().Tools.Tool(v.Context(), t.Server, t.Name); err == nil {
-		t.Returns = d.Returns // the call may have shown it
-	}
 	return t, nil
 }

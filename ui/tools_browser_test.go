@@ -119,7 +119,6 @@ func TestToolEffect(t *testing.T) {
 	click(p, "#tool-call button[type=submit]")
 	click(p, `#sure button[value="yes"]`)
 	p.See("#output", "wiped")
-	p.See("#returns", "string")
 }
 
 // TestBigResult: of twenty megabytes the page has a window, in each view.
@@ -160,6 +159,7 @@ func TestOrders(t *testing.T) {
 	click(p, "#tool-call button[type=submit]")
 	p.Until(`document.querySelectorAll("#output tbody tr").length === 20`)
 	p.See("#output", "orders")
+	p.See("#returns", "orders")
 	document(p, "tool.png", false)
 	p.Go(g.URL + "servers")
 	p.Until(`document.querySelector("#server-list [data-label=calls]")?.innerText === "1"`)
