@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -91,13 +90,4 @@ func (p Person) relayed(ctx context.Context, method string, req mcp.Request) (js
 		return nil, err
 	}
 	return json.Marshal(result)
-}
-
-// Output returns what a stage of an own run has produced; stage 0 is the last.
-func (p Person) Output(run string, stage int) (data *io.SectionReader, release func(), err error) {
-	runs := p.g.runsOf(p.extra)
-	if runs == nil {
-		return nil, nil, stages.Errorf(stages.UnknownRun, "", "outputs are not kept here")
-	}
-	return stages.OpenOutput(runs, run, stage)
 }

@@ -20,7 +20,7 @@ import (
 // command starts mcsh console and returns the address that it prints.
 func command(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(uitest.Binary(), append([]string{"console", "--no-open"}, args...)...)
+	cmd := exec.Command(uitest.Binary(t), append([]string{"console", "--no-open"}, args...)...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "MCSH_CONFIG=")
 	out, err := cmd.StdoutPipe()

@@ -1,8 +1,10 @@
 package ui
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 
@@ -19,7 +21,6 @@ type Options struct {
 	Activity   Activity
 	Servers    Servers
 	Tools      Tools
-	Outputs    Outputs
 	Offers     Offers
 	Logins     Logins
 	Protocol   Protocol
@@ -27,6 +28,8 @@ type Options struct {
 	Runs       Runs
 	Playground Playground
 	Pipelines  Pipelines
+
+	Preview func(ctx context.Context, data io.Reader, characters int) (string, error) // describes data by its shape
 }
 
 // A Console serves the pages of one gateway. Its methods may be called concurrently.

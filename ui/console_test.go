@@ -28,6 +28,7 @@ func (fake) Servers() []control.Server {
 func (fake) Runs(control.Viewer, control.RunFilter) control.RunList { return control.RunList{} }
 func (fake) Calls() []CallStep                                      { return nil }
 func (fake) System() SystemState                                    { return SystemState{} }
+func (fake) Messages(context.Context) []Message                     { return nil }
 
 // newTestConsole makes a console of it.
 func newTestConsole(t *testing.T) *Console {
@@ -151,21 +152,27 @@ func TestActs(t *testing.T) {
 	}
 }
 
+func signInForm(c *Console, token string) string {
+	return url.Values{"token": {token}, tokenField: {(&Visit{console: c}).token()}}.Encode()
+}
+
+// enterWith returns the cookie of a sign-in.
+func enterWith(t *testing.T, c *Console, h http.Handler, token string) string {
+	t.Helper()
+	w := serve(h, "POST", "/signin", signInForm(c, token))
+	if w.Code != http.StatusSeeOther {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	return strings.Split(w.Header().Get("Set-Cookie"), ";")[0]
+}
+
 // TestSignInBounds: sessions of one person and of all have a bound, and the newest stay.
 func TestSignInBounds(t *testing.T) {
 	c := newTestConsole(t)
 	guard, list := guardOf(t, "alice", "bob")
 	h := c.Handler(Door{Guard: guard})
-	form := func(token string) string {
-		return url.Values{"token": {token}, tokenField: {(&Visit{console: c}).token()}}.Encode()
-	}
-	cookie := func(token string) string {
-		w := serve(h, "POST", "/signin", form(token))
-		if w.Code != http.StatusSeeOther {
-			t.Fatalf("status %d: %s", w.Code, w.Body)
-		}
-		return strings.Split(w.Header().Get("Set-Cookie"), ";")[0]
-	}
+	form := func(token string) string { return signInForm(c, token) }
+	cookie := func(token string) string { return enterWith(t, c, h, token) }
 	in := func(cookie string) bool { return serve(h, "GET", "/", "", "Cookie", cookie).Code == 200 }
 	bob, first := cookie(list[1]), cookie(list[0])
 	for range maxPersonSessions - 1 {
@@ -299,5 +306,37 @@ func TestAssets(t *testing.T) {
 	}
 	if sum > 100<<10 {
 		t.Errorf("before the editor is opened a browser loads up to %d bytes", sum)
+	}
+}
+
+// TestMenu: each page has a key of its own, and nobody sees those of operators but they.
+func TestMenu(t *testing.T) {
+	keys := map[string]string{}
+	for _, p := range pages() {
+		if other, taken := keys[p.keys]; taken && p.keys != "" {
+			t.Errorf("the key %s leads to %s and to %s", p.keys, other, p.title)
+		}
+		keys[p.keys] = p.title
+	}
+	c, err := New(Options{About: func() control.Gateway { return control.Gateway{} }, Activity: fake{}, Protocol: fake{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, list := guardOf(t, "alice")
+	for _, test := range []struct {
+		door   Door
+		header []string
+		status int
+	}{
+		{Door{}, nil, http.StatusOK},
+		{Door{Guard: guard}, []string{"Cookie", enterWith(t, c, c.Handler(Door{Guard: guard}), list[0])}, http.StatusForbidden},
+	} {
+		h := c.Handler(test.door)
+		if w := serve(h, "GET", "/", "", test.header...); w.Code != 200 || strings.Contains(w.Body.String(), "Protocol") != (test.status == 200) {
+			t.Errorf("the menu of the overview, status %d:\n%s", w.Code, w.Body)
+		}
+		if w := serve(h, "GET", "/protocol", "", test.header...); w.Code != test.status {
+			t.Errorf("the page of operators: status %d, want %d", w.Code, test.status)
+		}
 	}
 }

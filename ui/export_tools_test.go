@@ -109,7 +109,7 @@ func walkNode(data io.ReaderAt, of Node, most int) (n int, err error) {
 func FirstWindow(data io.ReaderAt, size int64) error {
 	root, err := values(data, 0, size, 0, 2, maxScalar)
 	if err == nil {
-		(&ResultView{}).structure(Output{Data: data, Size: size}, root)
+		(&ResultView{}).structure(io.NewSectionReader(data, 0, size), root)
 	}
 	return err
 }

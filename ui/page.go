@@ -14,9 +14,10 @@ type page struct {
 	above string // the path of the page that the menu marks instead; empty: its own
 	keys  string // the letter that leads there after g
 
-	there func(*Options) bool         // reports whether there is anything to show; nil: always
-	show  func(v *Visit) (any, error) // makes the data of the templates
-	acts  []act                       // what its forms do
+	operators bool                        // nobody else sees it
+	there     func(*Options) bool         // reports whether there is anything to show; nil: always
+	show      func(v *Visit) (any, error) // makes the data of the templates
+	acts      []act                       // what its forms do
 
 	templates *template.Template
 }
@@ -33,6 +34,6 @@ func pages() []page {
 	return []page{
 		startPage(), serversPage(), serverPage(), toolsPage(), toolPage(), playgroundPage(), resultPage(), runsPage(), runPage(), outputPage(),
 		pipelinesPage(), pipelinePage(), pipelineEditPage(), pipelineNewPage(), resourcesPage(), resourcePage(), promptsPage(), promptPage(),
-		loginsPage(), protocolPage(), resultsPage(), nodesPage(), bytesPage(), systemPage(),
+		loginsPage(), protocolPage(), resultsPage(), nodesPage(), systemPage(),
 	}
 }

@@ -29,7 +29,7 @@ type LoginState struct {
 
 func loginsPage() page {
 	return page{
-		path: "logins", title: "Logins", file: "logins.html", menu: "logins", keys: "l",
+		path: "logins", title: "Logins", file: "logins.html", menu: "logins", keys: "i",
 		there: func(o *Options) bool { return o.Logins != nil }, show: showLogins,
 		acts: []act{{"logins/{server}/login", login}, {"logins/{server}/logout", logout}},
 	}

@@ -75,7 +75,7 @@ func shownContents(list []Content) []Content {
 }
 
 func resourcesPage() page {
-	return page{path: "resources", title: "Resources", file: "resources.html", menu: "resources", keys: "r", there: hasOffers, show: showResources}
+	return page{path: "resources", title: "Resources", file: "resources.html", menu: "resources", keys: "e", there: hasOffers, show: showResources}
 }
 
 func resourcePage() page {

@@ -170,7 +170,7 @@ func (v *Visit) pipelineView() (*pipelineView, error) {
 	}
 	p.Parameters = parameterWords(t)
 	args := exampleArgs(v.Context(), t)
-	p.Args = indentedJSON(args)
+	p.Args = indented(args)
 	if list, err := v.Options().Pipelines.Plan(v.Context(), t, args); err != nil {
 		p.NoPicture = texts.Fit(err.Error(), 600)
 	} else {
@@ -187,7 +187,7 @@ func (p *pipelineView) compare(v *Visit) {
 		if is.Number == want && i+1 < len(p.Versions) {
 			was := p.Versions[i+1]
 			name := func(version pipelines.Version) string { return p.Name + "@" + strconv.Itoa(version.Number) }
-			p.Compared, p.Diff = name(was)+" and "+name(is), texts.Cut(v.Options().Pipelines.Diff(name(was), name(is), was.Text, is.Text), outputMost)
+			p.Compared, p.Diff = name(was)+" and "+name(is), texts.Cut(v.Options().Pipelines.Diff(name(was), name(is), was.Text, is.Text), diffMost)
 		}
 	}
 }
@@ -219,11 +219,6 @@ func exampleArgs(ctx context.Context, t *pipelines.Tool) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return args
-}
-
-func indentedJSON(raw json.RawMessage) string {
-	text, _ := indentedValues([]json.RawMessage{raw})
-	return text
 }
 
 // runSaved runs a saved pipeline as a stage of the server pipelines, as an agent would.
@@ -388,7 +383,7 @@ func saveSaved(v *Visit) (any, error) {
 	if errors.Is(err, pipelines.ErrConflict) {
 		if now, gerr := store.Get(v.Context(), name, pipelines.Everybody); gerr == nil {
 			e.Base = now.Version.Number
-			e.Conflict = texts.Cut(v.Options().Pipelines.Diff(name+"@"+strconv.Itoa(now.Version.Number), "your text", now.Version.Text, text), outputMost)
+			e.Conflict = texts.Cut(v.Options().Pipelines.Diff(name+"@"+strconv.Itoa(now.Version.Number), "your text", now.Version.Text, text), diffMost)
 		}
 	}
 	return e, nil

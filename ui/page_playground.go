@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -205,9 +204,6 @@ func (v *Visit) result(request string) resultView {
 	r.Awaited = r.Awaited || d.Live()
 	r.Run = v.runView(&d)
 	r.Run.Stage = nil
-	if r.Run.Output != nil {
-		r.Run.Output.inPart("result", "playground/result/"+url.PathEscape(request), r.Run.Self)
-	}
 	return r
 }
 

@@ -33,7 +33,7 @@ const shownMessages = 200
 
 func protocolPage() page {
 	return page{
-		path: "protocol", title: "Protocol", file: "protocol.html", menu: "protocol", keys: "p",
+		path: "protocol", title: "Protocol", file: "protocol.html", menu: "protocol", keys: "o", operators: true,
 		there: func(o *Options) bool { return o.Protocol != nil }, show: showProtocol,
 	}
 }
@@ -48,9 +48,6 @@ type protocolView struct {
 }
 
 func showProtocol(v *Visit) (any, error) {
-	if err := v.operator(); err != nil {
-		return nil, err
-	}
 	q := v.URL.Query()
 	p := &protocolView{Query: fitQuery(q.Get("q")), Server: texts.Fit(q.Get("server"), maxQuery), Bodies: v.Options().Results}
 	all := v.Options().Protocol.Messages(v.Context())

@@ -2,33 +2,67 @@ package ui
 
 import (
 	"bytes"
-	"context"
-	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// Outputs has the outputs of the caller's own runs, while they are kept.
-type Outputs interface {
-	// Output opens the output of a stage of a run; 0 is the last stage. Release must be called.
-	Output(ctx context.Context, run string, stage int) (Output, error)
-
-	// Preview describes data by its shape.
-	Preview(ctx context.Context, data io.Reader, characters int) (string, error)
+// An output is what a stage of a run has produced. It is read in parts, and stays where it is.
+type output struct {
+	v       *Visit
+	request control.OutputRequest
+	part    control.OutputPart // that was read last
 }
 
-// An Output is what a stage of a run has produced.
-type Output struct {
-	Data    io.ReaderAt
-	Size    int64
-	Release func()
+// output opens the output that an address names.
+func (v *Visit) output() (*output, error) {
+	o := &output{v: v, request: control.OutputRequest{Request: v.PathValue("request"), Stage: int(min(v.number("of"), 1<<20))}}
+	part, err := v.Options().Runs.Output(v.Viewer(), o.request)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	o.part = part
+	return o, nil
+}
+
+// A source is an output, or another text of a known size.
+type source interface {
+	io.ReaderAt
+	Size() int64
+}
+
+// Size returns the number of all its bytes.
+func (o *output) Size() int64 { return o.part.Size }
+
+// ReadAt implements [io.ReaderAt].
+func (o *output) ReadAt(b []byte, from int64) (n int, err error) {
+	for n < len(b) {
+		at := from + int64(n)
+		if at >= o.part.Size {
+			return n, io.EOF
+		}
+		if at < o.part.Offset || at >= o.part.Offset+int64(len(o.part.Data)) {
+			o.request.Offset = at
+			part, err := o.v.Options().Runs.Output(o.v.Viewer(), o.request)
+			if err != nil {
+				return n, err
+			}
+			if len(part.Data) == 0 {
+				return n, io.ErrUnexpectedEOF
+			}
+			o.part = part
+		}
+		n += copy(b[n:], o.part.Data[at-o.part.Offset:])
+	}
+	return n, nil
 }
 
 // Bounds of a result's views.
@@ -42,28 +76,21 @@ const (
 
 func resultsPage() page {
 	return page{
-		path: "results/{run}", title: "Result", file: "results.html", above: "tools",
-		there: func(o *Options) bool { return o.Outputs != nil }, show: showResult,
+		path: "runs/{request}/result", title: "Output", file: "results.html", above: "runs",
+		there: func(o *Options) bool { return o.Runs != nil }, show: showResult,
 	}
 }
 
-// nodesPage opens a value of a result.
+// nodesPage opens a value of an output.
 func nodesPage() page {
 	p := resultsPage()
-	p.path, p.part, p.show = "results/{run}/nodes", "nodes", showNodes
-	return p
-}
-
-// bytesPage sends a part of a result, or all of it.
-func bytesPage() page {
-	p := resultsPage()
-	p.path, p.show = "results/{run}/bytes", sendBytes
+	p.path, p.part, p.show = "runs/{request}/nodes", "nodes", showNodes
 	return p
 }
 
 // A ResultView is a result in one of its views.
 type ResultView struct {
-	Run     string
+	Run     string // the address of its page
 	Stage   int
 	Size    int64
 	View    string // text, tree, table, preview or pictures
@@ -95,10 +122,12 @@ type NodeList struct {
 }
 
 // PageTitle names the window.
-func (v *ResultView) PageTitle() string { return "Result of " + texts.Fit(v.Run, 12) }
+func (v *ResultView) PageTitle() string {
+	return "Output of " + texts.Fit(strings.TrimPrefix(v.Run, "runs/"), 40)
+}
 
-// offset returns a number of the query, 0 without one.
-func (v *Visit) offset(name string) int64 {
+// number returns a number of the query, 0 without one.
+func (v *Visit) number(name string) int64 {
 	n, err := strconv.ParseInt(v.URL.Query().Get(name), 10, 64)
 	if err != nil || n < 0 {
 		return 0
@@ -106,24 +135,18 @@ func (v *Visit) offset(name string) int64 {
 	return n
 }
 
-// output opens the output that an address names.
-func (v *Visit) output() (Output, int, error) {
-	stage := int(min(v.offset("stage"), 1<<20))
-	o, err := v.Options().Outputs.Output(v.Context(), v.PathValue("run"), stage)
-	if err != nil {
-		return o, stage, &Problem{http.StatusNotFound, "The result is not there any more", err.Error(), "results are kept for a while; call the tool again"}
-	}
-	return o, stage, nil
-}
+func (v *Visit) runAddress() string { return "runs/" + url.PathEscape(v.PathValue("request")) }
 
 func showResult(v *Visit) (any, error) {
-	out, stage, err := v.output()
+	out, err := v.output()
 	if err != nil {
 		return nil, err
 	}
-	defer out.Release()
-	r := &ResultView{Run: v.PathValue("run"), Stage: stage, Size: out.Size, Views: []string{"text", "preview"}}
-	if root, wrong := values(out.Data, 0, out.Size, 0, 2, maxScalar); wrong == nil && len(root.Nodes) > 0 {
+	r := &ResultView{Run: v.runAddress(), Stage: out.request.Stage, Size: out.Size(), Views: []string{"text"}}
+	if v.Options().Preview != nil {
+		r.Views = append(r.Views, "preview")
+	}
+	if root, wrong := values(out, 0, out.Size(), 0, 2, maxScalar); wrong == nil && len(root.Nodes) > 0 {
 		r.structure(out, root)
 	}
 	if r.View = v.URL.Query().Get("view"); !slices.Contains(r.Views, r.View) {
@@ -136,26 +159,26 @@ func showResult(v *Visit) (any, error) {
 }
 
 // readers read what a view shows, if that is more than every view needs.
-var readers = map[string]func(v *Visit, r *ResultView, out Output) error{
-	"text": func(v *Visit, r *ResultView, out Output) error { return r.text(out, min(v.offset("from"), out.Size)) },
-	"preview": func(v *Visit, r *ResultView, out Output) (err error) {
-		r.Text, err = v.Options().Outputs.Preview(v.Context(), io.NewSectionReader(out.Data, 0, out.Size), previewChars)
+var readers = map[string]func(v *Visit, r *ResultView, out source) error{
+	"text": func(v *Visit, r *ResultView, out source) error { return r.text(out, min(v.number("from"), out.Size())) },
+	"preview": func(v *Visit, r *ResultView, out source) (err error) {
+		r.Text, err = v.Options().Preview(v.Context(), io.NewSectionReader(out, 0, out.Size()), previewChars)
 		return err
 	},
-	"table": func(v *Visit, r *ResultView, out Output) error {
-		return r.rows(out, v.offset("from"), int(v.offset("first")))
+	"table": func(v *Visit, r *ResultView, out source) error {
+		return r.rows(out, v.number("from"), int(v.number("first")))
 	},
 }
 
 // structure finds the views of a result that is JSON.
-func (r *ResultView) structure(out Output, root NodeWindow) {
+func (r *ResultView) structure(out source, root NodeWindow) {
 	one := root.Nodes[0]
 	if len(root.Nodes) > 1 || !one.Holds() {
 		r.Tree = NodeList{Run: r.Run, Stage: r.Stage}
-		r.Tree.Window, _ = values(out.Data, 0, out.Size, 0, maxNodes, maxCell) // it has been read before
+		r.Tree.Window, _ = values(out, 0, out.Size(), 0, maxNodes, maxCell) // it has been read before
 	} else {
 		r.Tree = NodeList{Run: r.Run, Stage: r.Stage, At: one.At, End: one.At + one.Size}
-		r.Tree.Window, _ = window(out.Data, one.At, one.At+one.Size, 0, 0, maxNodes, maxCell)
+		r.Tree.Window, _ = window(out, one.At, one.At+one.Size, 0, 0, maxNodes, maxCell)
 	}
 	r.Views = append([]string{"tree"}, r.Views...)
 	r.findList(root)
@@ -182,12 +205,12 @@ func (r *ResultView) findList(root NodeWindow) {
 var errNoTable = errors.New("it is no list of objects")
 
 // rows makes the table.
-func (r *ResultView) rows(out Output, from int64, first int) (err error) {
+func (r *ResultView) rows(out source, from int64, first int) (err error) {
 	var w NodeWindow
 	if r.End == 0 {
-		w, err = values(out.Data, from, out.Size, first, maxRows, maxRow)
+		w, err = values(out, from, out.Size(), first, maxRows, maxRow)
 	} else {
-		w, err = window(out.Data, r.At, r.End, from, first, maxRows, maxRow)
+		w, err = window(out, r.At, r.End, from, first, maxRows, maxRow)
 	}
 	if err != nil || w.Kind == "object" {
 		return errNoTable
@@ -203,7 +226,7 @@ func (r *ResultView) rows(out Output, from int64, first int) (err error) {
 var pictureKinds = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // findPictures finds content blocks with pictures.
-func (r *ResultView) findPictures(out Output, root NodeWindow) {
+func (r *ResultView) findPictures(out source, root NodeWindow) {
 	blocks := r.Tree.Window.Nodes
 	if r.Tree.Window.Kind == "object" {
 		blocks = root.Nodes[:1]
@@ -212,7 +235,7 @@ func (r *ResultView) findPictures(out Output, root NodeWindow) {
 		if b.Kind != "object" || len(r.Pictures) == maxPictures {
 			continue
 		}
-		w, err := window(out.Data, b.At, b.At+b.Size, 0, 0, maxNodes, maxCell)
+		w, err := window(out, b.At, b.At+b.Size, 0, 0, maxNodes, maxCell)
 		var p Picture
 		isImage := false
 		for _, m := range w.Nodes {
@@ -235,9 +258,9 @@ func (r *ResultView) findPictures(out Output, root NodeWindow) {
 }
 
 // text reads a window of text, which begins and ends between two characters.
-func (r *ResultView) text(out Output, from int64) error {
-	b := make([]byte, min(textWindow, out.Size-from))
-	n, err := out.Data.ReadAt(b, from)
+func (r *ResultView) text(out source, from int64) error {
+	b := make([]byte, min(textWindow, out.Size()-from))
+	n, err := out.ReadAt(b, from)
 	if b = b[:n]; err != nil && err != io.EOF {
 		return err
 	}
@@ -245,60 +268,38 @@ func (r *ResultView) text(out Output, from int64) error {
 		b, from = b[1:], from+1
 	}
 	end := from + int64(len(b))
-	for i := 0; end < out.Size && i < utf8.UTFMax-1 && !utf8.Valid(b[max(0, len(b)-utf8.UTFMax):]) && len(b) > 1; i++ {
+	for i := 0; end < out.Size() && i < utf8.UTFMax-1 && !utf8.Valid(b[max(0, len(b)-utf8.UTFMax):]) && len(b) > 1; i++ {
 		b, end = b[:len(b)-1], end-1
 	}
 	r.From, r.Back = from, max(0, from-textWindow)
-	if end < out.Size {
+	if end < out.Size() {
 		r.Next = end
 	}
 	r.Text, _ = texts.Valid(bytes.ReplaceAll(b, []byte{0}, []byte("\uFFFD")))
 	return nil
 }
 
-// showNodes shows what is in a value of a result.
+// showNodes shows what is in a value of an output.
 func showNodes(v *Visit) (any, error) {
 	if !v.Fragment() {
-		v.To("results/" + url.PathEscape(v.PathValue("run")))
+		v.To(v.runAddress() + "/result")
 		return nil, nil
 	}
-	out, stage, err := v.output()
+	out, err := v.output()
 	if err != nil {
 		return nil, err
 	}
-	defer out.Release()
-	list := NodeList{Run: v.PathValue("run"), Stage: stage, At: min(v.offset("at"), out.Size), End: min(v.offset("end"), out.Size)}
-	from, first := v.offset("from"), int(v.offset("first"))
+	list := NodeList{Run: v.runAddress(), Stage: out.request.Stage, At: min(v.number("at"), out.Size()), End: min(v.number("end"), out.Size())}
+	from, first := v.number("from"), int(v.number("first"))
 	if list.End == 0 {
-		list.Window, err = values(out.Data, from, out.Size, first, maxNodes, maxCell)
+		list.Window, err = values(out, from, out.Size(), first, maxNodes, maxCell)
 	} else {
-		list.Window, err = window(out.Data, list.At, list.End, from, first, maxNodes, maxCell)
+		list.Window, err = window(out, list.At, list.End, from, first, maxNodes, maxCell)
 	}
 	if err != nil {
-		return nil, &Problem{http.StatusBadRequest, "There is no value at this place", err.Error(), "open the result again"}
+		return nil, &Problem{http.StatusBadRequest, "There is no value at this place", err.Error(), "open the output again"}
 	}
 	return list, nil
-}
-
-// sendBytes sends a picture, decoded, or the whole result as a file.
-func sendBytes(v *Visit) (any, error) {
-	out, _, err := v.output()
-	if err != nil {
-		return nil, err
-	}
-	defer out.Release()
-	at, size := min(v.offset("at"), out.Size), v.offset("size")
-	v.done = true
-	h := v.Header()
-	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", `attachment; filename="result.txt"`)
-	h.Set("Cache-Control", "no-store")
-	var in io.Reader = io.NewSectionReader(out.Data, 0, out.Size)
-	if size > 0 {
-		in = base64.NewDecoder(base64.StdEncoding, io.NewSectionReader(out.Data, at+1, min(size, maxPicture)-2)) // within its quotes
-	}
-	_, _ = io.Copy(v.w, in) // the browser may have gone
-	return nil, nil
 }
 
 func knownPicture(kind string) bool { return slices.Contains(pictureKinds, kind) }

@@ -2,9 +2,11 @@ package ui
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,7 +31,7 @@ type Runs interface {
 const (
 	runsOnPage = 50
 	sampleMost = 4 << 10  // bytes of the input or output of a stage
-	outputMost = 64 << 10 // bytes of an output at once
+	diffMost   = 64 << 10 // bytes of a diff
 	copyMost   = 32 << 10 // bytes of a plan that can be copied
 	maxFilter  = 200      // bytes of a text to look for
 )
@@ -128,10 +130,9 @@ type runView struct {
 	Saved    string // how much less the client has read than the tools have returned
 	Failed   *control.RunStage
 	Stage    *stageView // that is looked at
-	Output   *outputView
-	Copies   []Fact // names and texts to copy
-	Edit     bool   // there is a playground
-	Save     bool   // pipelines can be saved
+	Copies   []Fact     // names and texts to copy
+	Edit     bool       // there is a playground
+	Save     bool       // pipelines can be saved
 	Self     string
 	Mine     bool // its data is seen
 	RunError string
@@ -187,7 +188,6 @@ func (v *Visit) runView(d *control.RunDetail) *runView {
 		r.Stage = v.stageView(r, s)
 	}
 	if !d.Live() {
-		r.Output = v.outputView(r)
 		r.Copies = v.copies(d)
 	}
 	return r
@@ -360,35 +360,27 @@ func cancelRun(v *Visit) (any, error) {
 	return showRun(v)
 }
 
-// download sends the whole output of a stage, part by part.
+// download sends the whole output of a stage, or a picture in it, decoded.
 func download(v *Visit) (any, error) {
-	stage, err := strconv.Atoi(cmp.Or(v.URL.Query().Get("of"), "0"))
+	out, err := v.output()
 	if err != nil {
-		return nil, &Problem{http.StatusBadRequest, "There is no such stage", "stages have numbers", ""}
-	}
-	r := control.OutputRequest{Request: v.PathValue("request"), Stage: stage}
-	part, err := v.Options().Runs.Output(v.Viewer(), r)
-	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	v.done = true
 	h := v.Header()
 	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", `attachment; filename="`+fileName(r.Request)+`"`)
-	h.Set("Content-Length", strconv.FormatInt(part.Size, 10))
+	h.Set("Content-Disposition", `attachment; filename="`+fileName(out.request.Request)+`"`)
 	h.Set("Cache-Control", "no-store")
-	for {
-		if _, err := v.w.Write(part.Data); err != nil {
-			return nil, nil // the browser has gone
-		}
-		r.Offset += int64(len(part.Data))
-		if r.Offset >= part.Size || len(part.Data) == 0 {
-			return nil, nil
-		}
-		if part, err = v.Options().Runs.Output(v.Viewer(), r); err != nil {
-			panic(http.ErrAbortHandler) // the browser must see that the file is not whole
-		}
+	var data io.Reader = io.NewSectionReader(out, 0, out.Size())
+	if size := v.number("size"); size > 2 { // within its quotes
+		data = base64.NewDecoder(base64.StdEncoding, io.NewSectionReader(out, v.number("at")+1, min(size, maxPicture)-2))
+	} else {
+		h.Set("Content-Length", strconv.FormatInt(out.Size(), 10))
 	}
+	if _, err := io.Copy(v.w, data); err != nil && v.Context().Err() == nil {
+		panic(http.ErrAbortHandler) // the browser must see that the file is not whole
+	}
+	return nil, nil
 }
 
 // fileName is the name of the file with the output of a run.

@@ -102,7 +102,7 @@ func showTools(v *Visit) (any, error) {
 	t := &toolsView{Query: texts.Fit(strings.TrimSpace(q.Get("q")), maxQuery), Server: texts.Fit(q.Get("server"), maxQuery)}
 	t.ToolList = v.Options().Tools.Tools(v.Context(), t.Server, t.Query)
 	t.All = len(t.Tools)
-	if most := max(shownTools, int(min(v.offset("most"), 1<<20))); t.All > most {
+	if most := max(shownTools, int(min(v.number("most"), 1<<20))); t.All > most {
 		t.Tools, t.More = t.Tools[:most], most+10*shownTools
 	}
 	return t, nil
@@ -131,7 +131,7 @@ func (v *Visit) tool() (*toolView, error) {
 	if err != nil {
 		return nil, &Problem{http.StatusNotFound, "This tool is not there", err.Error(), "its server may have changed; the page Tools has all"}
 	}
-	t := &toolView{ToolDetail: d, Mode: "form", Results: v.Options().Outputs != nil}
+	t := &toolView{ToolDetail: d, Mode: "form", Results: v.Options().Runs != nil}
 	t.Form, t.Formed = formOf(d.Input)
 	t.Fields, _ = formOf(d.Input)
 	if empty := len(t.Form.Fields) == 0; empty && !hasMembers(d.Input) {

@@ -160,10 +160,12 @@ func TestHostileRuns(t *testing.T) {
 		{"/runs?page=999999999999&state=" + url.QueryEscape(hostile) + "&q=" + url.QueryEscape(hostile), nil, 200},
 		{"/runs/q_1", nil, 200},
 		{"/runs/q_1?stage=1", nil, 200},
-		{"/runs/q_1?stage=" + url.QueryEscape(hostile) + "&as=table&from=-5", nil, 200},
-		{"/runs/q_1?as=json&from=99999999999999", nil, 200},
+		{"/runs/q_1?stage=" + url.QueryEscape(hostile) + "", nil, 200},
+		{"/runs/q_1/result?view=text&from=99999999999999&of=-5", nil, 200},
+		{"/runs/q_1/result?view=" + url.QueryEscape(hostile) + "&from=-5", nil, 200},
+		{"/runs/q_1/nodes?at=-1&end=9&from=99999999999999", nil, 200},
+		{"/runs/q_1/output?at=99999999999999&size=3", nil, 200},
 		{"/runs/q_2", nil, 404},
-		{"/runs/q_1/output?of=x", nil, 400},
 		{"/runs/q_1/cancel", url.Values{}, 409},
 		{"/playground?run=q_1", nil, 200},
 		{"/playground?run=q_1&from=" + url.QueryEscape(hostile), nil, 200},
@@ -185,6 +187,39 @@ func TestHostileRuns(t *testing.T) {
 	}
 	if status, body := ask("/runs/q_1/output", nil); status != 200 || body != string(s.output) {
 		t.Errorf("the download has status %d and %d bytes, want %d", status, len(body), len(s.output))
+	}
+}
+
+// TestOutputViews: the page of a run loads its output in a view, and all links of the views lead to something.
+func TestOutputViews(t *testing.T) {
+	s := &strangeRuns{output: []byte(`{"orders": [` + strings.Repeat(`{"id": 1, "at": {"x": 2}},`, 60_000) + `{"id": 2}], "text": "` + strings.Repeat("é", 50_000) + `"}`)}
+	ask := s.serve(t)
+	links := regexp.MustCompile(`(?:hx-get|href)="(runs/q_1/[^"]+)"`)
+	seen, queue := map[string]bool{}, []string{"runs/q_1"}
+	for len(queue) > 0 && len(seen) < 60 {
+		path := queue[0]
+		queue = queue[1:]
+		status, body := ask("/"+path, nil)
+		if status != http.StatusOK {
+			t.Errorf("%s: status %d", path, status)
+		}
+		if strings.Contains(path, "/output") {
+			continue
+		}
+		if len(body) > 512<<10 {
+			t.Errorf("%s: the page has %d bytes", path, len(body))
+		}
+		for _, m := range links.FindAllStringSubmatch(body, -1) {
+			if next := strings.ReplaceAll(m[1], "&amp;", "&"); !seen[next] {
+				seen[next] = true
+				queue = append(queue, next)
+			}
+		}
+	}
+	for _, want := range []string{"runs/q_1/result", "runs/q_1/result?of=0&view=table", "runs/q_1/result?of=0&view=tree", "runs/q_1/output?of=0"} {
+		if !seen[want] {
+			t.Errorf("no link leads to %s", want)
+		}
 	}
 }
 

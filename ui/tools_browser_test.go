@@ -86,16 +86,16 @@ func TestToolPages(t *testing.T) {
 	click(p, "#tool-call .switch button:nth-child(1)")
 	p.Until(`document.querySelector('[name="a/tags"]')?.value.trim() === "one\ntwo"`)
 	click(p, "#tool-call button[type=submit]")
-	p.Until(`document.querySelectorAll("#result tbody tr").length === 2`)
+	p.Until(`document.querySelectorAll("#output tbody tr").length === 2`)
 	harmless(t, p)
 	p.Axe()
 	look(p, "tool-table")
 	for _, view := range []string{"tree", "preview", "text"} {
-		click(p, fmt.Sprintf(`#result [hx-get*="view=%s"]`, view))
-		p.Until(fmt.Sprintf(`document.querySelector("#result [aria-current]")?.innerText.toLowerCase() === %q`, view))
+		click(p, fmt.Sprintf(`#output [hx-get*="view=%s"]`, view))
+		p.Until(fmt.Sprintf(`document.querySelector("#output [aria-current]")?.innerText.toLowerCase() === %q`, view))
 		if view == "tree" {
-			click(p, "#result .nodes summary")
-			p.See("#result", "said")
+			click(p, "#output .nodes summary")
+			p.See("#output", "said")
 			look(p, "tool-tree")
 		}
 		harmless(t, p)
@@ -118,7 +118,7 @@ func TestToolEffect(t *testing.T) {
 	}
 	click(p, "#tool-call button[type=submit]")
 	click(p, `#sure button[value="yes"]`)
-	p.See("#result", "wiped")
+	p.See("#output", "wiped")
 }
 
 // TestBigResult: of twenty megabytes the page has a window, in each view.
@@ -126,19 +126,19 @@ func TestBigResult(t *testing.T) {
 	g := serveHostile(t)
 	p := uitest.Open(t, g.URL+"tools/hostile/big")
 	click(p, "#tool-call button[type=submit]")
-	p.Until(`document.querySelectorAll("#result tbody tr").length === 100`)
-	click(p, `#result .pager button:last-child`)
-	p.Until(`document.querySelector("#result tbody td").innerText === "100"`)
+	p.Until(`document.querySelectorAll("#output tbody tr").length === 100`)
+	click(p, `#output .pager button:last-child`)
+	p.Until(`document.querySelector("#output tbody td").innerText === "100"`)
 	for _, view := range []string{"tree", "text", "preview"} {
-		click(p, fmt.Sprintf(`#result [hx-get*="view=%s"]`, view))
-		p.Until(fmt.Sprintf(`document.querySelector("#result [aria-current]")?.innerText.toLowerCase() === %q`, view))
+		click(p, fmt.Sprintf(`#output [hx-get*="view=%s"]`, view))
+		p.Until(fmt.Sprintf(`document.querySelector("#output [aria-current]")?.innerText.toLowerCase() === %q`, view))
 		if n := uitest.Value[int](p, `document.querySelector("main").innerHTML.length`); n > 1<<20 {
 			t.Errorf("the view %s has %d characters", view, n)
 		}
 	}
-	click(p, `#result [hx-get*="view=tree"]`)
-	click(p, "#result .tree > div:last-child button")
-	p.Until(`document.querySelectorAll("#result .nodes > li").length === 200`)
+	click(p, `#output [hx-get*="view=tree"]`)
+	click(p, "#output .tree > div:last-child button")
+	p.Until(`document.querySelectorAll("#output .nodes > li").length === 200`)
 }
 
 // TestPicture: a picture is shown as a blob.
@@ -146,7 +146,7 @@ func TestPicture(t *testing.T) {
 	g := serveHostile(t)
 	p := uitest.Open(t, g.URL+"tools/demo/picture")
 	click(p, "#tool-call button[type=submit]")
-	p.Until(`document.querySelector("#result img")?.src.startsWith("blob:") && document.querySelector("#result img").naturalWidth > 0`)
+	p.Until(`document.querySelector("#output img")?.src.startsWith("blob:") && document.querySelector("#output img").naturalWidth > 0`)
 	p.Axe()
 	look(p, "tool-picture")
 }
@@ -157,8 +157,9 @@ func TestOrders(t *testing.T) {
 	p := uitest.Open(t, g.URL+"tools/demo/list_orders")
 	enter(p, `[name="a/limit"]`, "20")
 	click(p, "#tool-call button[type=submit]")
-	p.Until(`document.querySelectorAll("#result tbody tr").length === 20`)
-	p.See("#result", "orders")
+	p.Until(`document.querySelectorAll("#output tbody tr").length === 20`)
+	p.See("#output", "orders")
+	p.See("#returns", "orders")
 	document(p, "tool.png", false)
 	p.Go(g.URL + "servers")
 	p.Until(`document.querySelector("#server-list [data-label=calls]")?.innerText === "1"`)
@@ -235,7 +236,7 @@ func TestLoginsAndProtocol(t *testing.T) {
 	look(p, "protocol-empty")
 	other := uitest.Open(t, g.URL+"tools/hostile/evil_text")
 	click(other, "#tool-call button[type=submit]")
-	other.See("#result", "onerror")
+	other.See("#output", "onerror")
 	p.See("#messages", "tools/call")
 	enter(p, "#protocol-filter [name=q]", "onerror")
 	p.Until(`document.querySelectorAll("#messages details").length > 0`)

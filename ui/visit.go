@@ -46,7 +46,14 @@ func (v *Visit) Notice(format string, args ...any) {
 
 // show answers with a page, or with the part of it that is the target of the request.
 func (v *Visit) show(p *page, find func(*Visit) (any, error)) {
-	data, err := find(v)
+	var data any
+	var err error
+	if p.operators {
+		err = v.operator()
+	}
+	if err == nil {
+		data, err = find(v)
+	}
 	target := v.Request.Header.Get("HX-Target")
 	if p.part != "" {
 		target = p.part

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"runtime"
@@ -21,6 +22,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/observe"
+	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/ui"
 )
 
@@ -97,9 +99,10 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 			x.log.Info("an operator acts in the console", zap.String("caller", who), zap.String("path", path))
 		},
 		Runs: source, Playground: trials, Protocol: news, System: shown,
-	}
-	if x.kept != nil {
-		o.Outputs = shown
+		Preview: func(ctx context.Context, data io.Reader, characters int) (string, error) {
+			result, err := preview.Preview(ctx, data, preview.Options{Chars: characters})
+			return result.Text, err
+		},
 	}
 	if x.logins.store != nil {
 		o.Logins = consoleLogins{shown}

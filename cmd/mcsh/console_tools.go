@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
-	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/ui"
 	"github.com/mcsh-dev/mcsh/upstream"
@@ -165,21 +163,6 @@ func (s *shown) execute(ctx context.Context, call map[string]any) (ui.Called, er
 	}
 	called.Text = b.String()
 	return called, nil
-}
-
-// Output implements [ui.Outputs].
-func (s *shown) Output(ctx context.Context, run string, stage int) (ui.Output, error) {
-	data, release, err := s.person(ctx).Output(run, stage)
-	if err != nil {
-		return ui.Output{}, err
-	}
-	return ui.Output{Data: data, Size: data.Size(), Release: release}, nil
-}
-
-// Preview implements [ui.Outputs].
-func (s *shown) Preview(ctx context.Context, data io.Reader, characters int) (string, error) {
-	result, err := preview.Preview(ctx, data, preview.Options{Chars: characters})
-	return result.Text, err
 }
 
 // Waiting implements [ui.Servers].

@@ -8,15 +8,16 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// binaryVariable holds the path of mcsh as Main has built it.
-const binaryVariable = "MCSH_UITEST_BINARY"
+// directoryVariable holds the directory for the binary of mcsh.
+const directoryVariable = "MCSH_UITEST_DIRECTORY"
 
-// Main runs the tests of a package with the binary of mcsh. It returns the exit status.
+// Main runs the tests of a package, and removes the binary of mcsh that they have built. It returns the exit status.
 func Main(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "mcsh-uitest-")
 	if err != nil {
@@ -24,19 +25,30 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "mcsh")
-	build := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/mcsh-dev/mcsh/cmd/mcsh")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image and the tests of all parts
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building mcsh: %v\n%s", err, out)
-		return 1
-	}
-	os.Setenv(binaryVariable, path)
+	os.Setenv(directoryVariable, dir)
 	return m.Run()
 }
 
-// Binary returns the path of mcsh.
-func Binary() string { return os.Getenv(binaryVariable) }
+// build builds mcsh and returns its path.
+var build = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(os.Getenv(directoryVariable), "mcsh")
+	command := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/mcsh-dev/mcsh/cmd/mcsh")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image and the tests of all parts
+	if out, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building mcsh: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// Binary returns the path of mcsh, which is built for the first test that asks.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // A Gateway is a process that serves the demo server and the console until the test ends.
 type Gateway struct {
@@ -57,7 +69,7 @@ func Serve(t testing.TB, args ...string) *Gateway {
 // ServeAt starts a gateway at an address with a state directory.
 func ServeAt(t testing.TB, address, state string, args ...string) *Gateway {
 	t.Helper()
-	g := &Gateway{State: state, Command: exec.Command(Binary(), append([]string{"serve", "--listen", address, "--sandbox", "local", "--console"}, args...)...)}
+	g := &Gateway{State: state, Command: exec.Command(Binary(t), append([]string{"serve", "--listen", address, "--sandbox", "local", "--console"}, args...)...)}
 	g.Command.Dir = t.TempDir()
 	g.Command.Env = append(os.Environ(), "MCSH_STATE="+g.State, "HOME="+g.Command.Dir, "MCSH_CONFIG=")
 	said, err := g.Command.StderrPipe()
@@ -102,7 +114,7 @@ func (g *Gateway) End() {
 // Token makes a token of a caller in a file of tokens, with arguments of "mcsh token new" besides.
 func Token(t testing.TB, file, name string, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(Binary(), append([]string{"token", "new", name, "--file", file}, args...)...).Output()
+	out, err := exec.Command(Binary(t), append([]string{"token", "new", name, "--file", file}, args...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
