@@ -93,7 +93,7 @@ func abilities(req mcp.Request) (a stages.Asker) {
 		return a
 	}
 	if c := r.ClientCapabilities(); c != nil {
-		a.Sampling = c.Sampling != nil
+		a.Sampling = samples(c)
 		if e := c.Elicitation; e != nil {
 			a.Form, a.URL = e.Form != nil || e.URL == nil, e.URL != nil
 		}

@@ -14,6 +14,9 @@ import (
 
 const methodSample = "sampling/createMessage"
 
+// samples reports whether a client has a model that servers may ask.
+func samples(c *mcp.ClientCapabilities) bool { return c.Sampling != nil }
+
 // methodOf returns the method of a question.
 func methodOf(q mcp.InputRequest) string {
 	if _, ok := q.(*mcp.CreateMessageWithToolsParams); ok {

@@ -56,7 +56,7 @@ func TestSignInWithToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Go(g.URL + "system")
-	p.See("main", "does not know the token")
+	p.See("main", "The one with which your MCP client calls this gateway")
 }
 
 // TestSignInAtIssuer: a person signs in at the issuer, with PKCE, and is the caller of the token.

@@ -41,7 +41,7 @@ func choose(p *uitest.Page, selector, value string) {
 
 // click clicks an element that is there once the page has settled.
 func click(p *uitest.Page, selector string) {
-	p.Until(fmt.Sprintf("document.querySelector(%q)", selector))
+	p.Until(fmt.Sprintf(`document.querySelector(%q) && !document.querySelector(".htmx-added, .htmx-request")`, selector)) // it hears nothing before
 	p.Do(chromedp.Click(selector))
 }
 
