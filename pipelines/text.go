@@ -13,27 +13,26 @@ import (
 )
 
 // FromText returns the value of a parameter that a person has typed: as JSON where the schema takes that, else as a string. A
-// string needs no quotes.
+// string needs no quotes. Text that fits in neither way is a string only where the schema wants one, so that the mistake is the
+// person's.
 func (d *Definition) FromText(ctx context.Context, name, text string) json.RawMessage {
-	value := json.RawMessage(strings.TrimSpace(text))
-	if json.Valid(value) && value[0] != '"' {
-		if wrong, note := d.check(ctx, object([]exactjson.Member{{Name: name, Value: value}}), true); wrong == nil && note == "" {
-			return value
-		}
+	fits := func(value json.RawMessage) bool {
+		wrong, note := d.check(ctx, object([]exactjson.Member{{Name: name, Value: value}}), true)
+		return wrong == nil && note == ""
 	}
-	return json.RawMessage(hujson.String(text))
+	value, words := json.RawMessage(strings.TrimSpace(text)), json.RawMessage(hujson.String(text))
+	if !json.Valid(value) || value[0] == '"' {
+		return words
+	}
+	if fits(value) || !fits(words) && string(d.parameter(name).Type) != `"string"` {
+		return value
+	}
+	return words
 }
 
 // Choices returns the values of a parameter that takes only some.
 func (d *Definition) Choices(name string) (list []string) {
-	var schema struct {
-		Properties map[string]struct {
-			Type json.RawMessage
-			Enum []json.RawMessage
-		}
-	}
-	_ = json.Unmarshal(d.Parameters, &schema) // it was read as a schema before
-	p := schema.Properties[name]
+	p := d.parameter(name)
 	if string(p.Type) == `"boolean"` {
 		return []string{"false", "true"}
 	}
@@ -65,4 +64,16 @@ func Args(values map[string]json.RawMessage) json.RawMessage {
 		list = append(list, exactjson.Member{Name: name, Value: values[name]})
 	}
 	return object(list)
+}
+
+// A parameter is what forms and completion need of a parameter's schema.
+type parameter struct {
+	Type json.RawMessage
+	Enum []json.RawMessage
+}
+
+func (d *Definition) parameter(name string) parameter {
+	var schema struct{ Properties map[string]parameter }
+	_ = json.Unmarshal(d.Parameters, &schema) // it was read as a schema before
+	return schema.Properties[name]
 }

@@ -82,10 +82,11 @@ func TestConsoleCommand(t *testing.T) {
 	p.See("main", "No gateway of yours is running")
 }
 
-// TestConsoleStartsGateway: without a gateway the command starts one.
+// TestConsoleStartsGateway: without a gateway the command starts one, which other users of the machine cannot reach.
 func TestConsoleStartsGateway(t *testing.T) {
 	p := uitest.Open(t, command(t, "--state", t.TempDir()))
 	p.Until(`/^\/[A-Z2-7]+\/g\//.test(location.pathname)`)
 	p.Go(uitest.Value[string](p, `new URL("system", document.baseURI).href`))
 	p.See("#system-state", "Sandbox")
+	p.See(".gateway", "stdio")
 }
