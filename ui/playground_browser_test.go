@@ -98,6 +98,7 @@ func TestPlaygroundStory(t *testing.T) {
 	close(open)
 	p.See("#result", "Ben Moreau")
 	looks(p, "playground-result")
+	document(p, "playground.png", true)
 	uitest.Value[bool](p, `(location.reload(), true)`)
 	p.Until(`(document.querySelector("#editor")?.value || "").includes("desk")`) // it survives
 	p.Go(g.URL + "runs")

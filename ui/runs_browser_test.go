@@ -78,6 +78,7 @@ func TestRunsPage(t *testing.T) {
 	p.See("#output", "region")
 	p.See(".time-line", "5 parallel")
 	looks(p, "run")
+	document(p, "run.png", false)
 	if got := uitest.Value[string](p, `fetch("runs/`+request+`/output?of=3").then((r) => r.headers.get("Content-Disposition"))`); !strings.HasPrefix(got, "attachment") {
 		t.Errorf("the output is sent as %q", got)
 	}
