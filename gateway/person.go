@@ -34,6 +34,9 @@ func (g *Gateway) Person(token *auth.TokenInfo, stdio bool) Person {
 // View returns a context with the servers that the person may use.
 func (p Person) View(ctx context.Context) context.Context { return p.g.inView(ctx, p.extra) }
 
+// Viewer says which saved pipelines the person may know of.
+func (p Person) Viewer(ctx context.Context) pipelines.Viewer { return p.g.viewer(p.View(ctx), p.extra) }
+
 // Call calls a tool of the gateway's own.
 func (p Person) Call(ctx context.Context, name string, args any) (*mcp.CallToolResult, error) {
 	written, err := json.Marshal(args)

@@ -2,7 +2,6 @@ package pipelines
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -330,18 +329,4 @@ func argumentNamed(args *hujson.Value, wanted string) (found *hujson.Value, know
 		}
 	}
 	return nil, known
-}
-
-// Inspect checks a pipeline that an agent of a caller wants to save. The error is that of a plan that cannot be right, whatever
-// servers do.
-func (s *Set) Inspect(ctx context.Context, name string, d *Definition, caller string) *stages.Error {
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
-	defer cancel()
-	t := s.inspect(ctx, Saved{Name: name, Definition: d, Version: Version{Author: Author{Agent: true, Caller: caller}}})
-	if t.Broken == nil || transient(t.Broken) {
-		return nil
-	}
-	e := *t.Broken.(*stages.Error)
-	e.Hint = strings.TrimSuffix(strings.TrimSuffix(e.Hint, fixIt(name)), "; ") // there is nothing to show yet
-	return &e
 }

@@ -17,6 +17,20 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
+// Inspect checks a pipeline that an agent of a caller wants to save. The error is that of a plan that cannot be right, whatever
+// servers do.
+func (s *Set) Inspect(ctx context.Context, name string, d *Definition, caller string) *stages.Error {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	t := s.inspect(ctx, Saved{Name: name, Definition: d, Version: Version{Author: Author{Agent: true, Caller: caller}}})
+	if t.Broken == nil || transient(t.Broken) {
+		return nil
+	}
+	e := *t.Broken.(*stages.Error)
+	e.Hint = strings.TrimSuffix(strings.TrimSuffix(e.Hint, fixIt(name)), "; ") // there is nothing to show yet
+	return &e
+}
+
 // inspect checks a saved pipeline against the tools that it calls.
 func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 	t := &Tool{Saved: p}

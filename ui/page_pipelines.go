@@ -20,6 +20,9 @@ import (
 type Pipelines interface {
 	Set() *pipelines.Set
 
+	// Viewer is the person whose identity the context has, as one who is no operator.
+	Viewer(ctx context.Context) pipelines.Viewer
+
 	// Plan returns the stages of a pipeline with values for its parameters.
 	Plan(ctx context.Context, t *pipelines.Tool, args json.RawMessage) ([]stages.PlanStage, error)
 
@@ -50,7 +53,7 @@ func (v *Visit) savedView() pipelines.Viewer {
 	if v.Who.Operator {
 		return pipelines.Operator()
 	}
-	return pipelines.Viewer{Caller: "user " + v.Who.ID}
+	return v.Options().Pipelines.Viewer(v.Context())
 }
 
 func hasPipelines(o *Options) bool { return o.Pipelines != nil }

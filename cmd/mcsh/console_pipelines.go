@@ -21,6 +21,11 @@ type savedShown struct {
 // Set implements [ui.Pipelines].
 func (s *savedShown) Set() *pipelines.Set { return s.set }
 
+// Viewer implements [ui.Pipelines].
+func (s *savedShown) Viewer(ctx context.Context) pipelines.Viewer {
+	return s.shown.person(ctx).Viewer(ctx)
+}
+
 // Plan implements [ui.Pipelines].
 func (s *savedShown) Plan(ctx context.Context, t *pipelines.Tool, args json.RawMessage) (list []stages.PlanStage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
