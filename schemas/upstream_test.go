@@ -272,7 +272,7 @@ func TestHostile(t *testing.T) {
 					}
 				}
 			}
-			if took := time.Since(start); took > time.Minute {
+			if took := time.Since(start); took > 5*time.Minute { // without bounds it would take years
 				t.Errorf("took %v", took)
 			}
 		})

@@ -91,13 +91,12 @@ func TestResumeKeepsKindInBranch(t *testing.T) {
 		`{"@value":12}`: `12`, `{"@value":"s"}`: `"s"`,
 	} {
 		change := `{"type":"tool","server":"demo","name":"change","args":{"x":1}}`
-		slow := `{"type":"command","command":"drop"},{"type":"tool","server":"demo","name":"slow","args":{"ms":20}},` + next1
 		for as, want := range map[string]string{"": want, `,"as":"text"`: ""} {
 			k := newFaulty(t, runs.Options{}, map[string]*stages.Error{"next 1": refused})
 			tool := k.add("change", writes, "x", func(context.Context, map[string]any) (string, error) { return result, nil })
 			tool.info.Input.Properties = append(tool.info.Input.Properties, "input")
 			stage := strings.TrimSuffix(change, "}") + as + "}"
-			e := k.failedRun(t, list("1"), inBranches(stage, slow))
+			e := k.failedRun(t, list("1"), inBranches(stage, after(1)+next1))
 			out, _ := k.must(t, resume(e.Run))
 			if want == "" {
 				unbroken, _ := k.must(t, "["+list("1")+","+inBranches(stage, next1)+"]")

@@ -295,11 +295,39 @@ func newFaulty(t *testing.T, o runs.Options, faults map[string]*stages.Error) *k
 		}
 	}
 	k.tools["numbers"].info.Input.Properties = append(k.tools["numbers"].info.Input.Properties, "input")
+	k.add("after", reads, "x", func(ctx context.Context, args map[string]any) (string, error) { return "", k.await(t, ctx, fmt.Sprint(args["x"])) })
 	k.add("same", reads, "list", func(_ context.Context, args map[string]any) (string, error) { return fmt.Sprint(args["list"]), nil })
 	return k
 }
 
 var changing = []string{"post", "then", "push", "next", "long"}
+
+// await waits until x calls that change something have been made; if x is 0, until a 5 is in a file.
+func (k *kept) await(t *testing.T, ctx context.Context, x string) error {
+	for {
+		made := 0
+		k.mu.Lock()
+		for _, c := range k.calls {
+			if name, _, _ := strings.Cut(c, "{"); slices.Contains(changing, name) || name == "change" {
+				made++
+			}
+		}
+		k.mu.Unlock()
+		if x == "0" && strings.Contains(k.saved(t), "5\n") || x != "0" && fmt.Sprint(made) >= x {
+			return nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// after is a stage that waits for x calls.
+func after(x int) string {
+	return fmt.Sprintf(`{"type":"command","command":"drop"},{"type":"tool","server":"demo","name":"after","args":{"x":%d}},`, x)
+}
 
 // called are the calls that change something from the nth on, sorted.
 func (k *kept) called(n int) string {
@@ -339,7 +367,6 @@ func list(items string) string {
 // TestResumeEffects: a continuation makes the calls that may change something and have not been made, and refuses those
 // that have, or may have, taken effect.
 func TestResumeEffects(t *testing.T) {
-	slow := `{"type":"command","command":"drop"},{"type":"tool","server":"demo","name":"slow","args":{"ms":20}},`
 	for _, tt := range []struct {
 		name     string
 		pipeline []string
@@ -362,12 +389,12 @@ func TestResumeEffects(t *testing.T) {
 		{"a stage whose output is too long", []string{numbers5, long1, next1}, map[string]*stages.Error{"next 1": refused}, "", "", "has called demo/long with the same arguments"},
 		{"a stage whose input is too long", []string{`{"type":"tool","server":"demo","name":"numbers","args":{"n":300}}`, push1, next1}, map[string]*stages.Error{"next 1": refused}, "", "next 1", ""},
 		{"results of items that are too long", []string{numbers5, `{"type":"for_each","stages":[{"type":"command","command":"drop"},` + long1 + `]}`, next1}, map[string]*stages.Error{"next 1": refused}, "", "", "demo/long"},
-		{"a branch", []string{numbers5, inBranches(push1, slow+next1)}, map[string]*stages.Error{"next 1": refused}, "", "next 1", ""},
+		{"a branch", []string{numbers5, inBranches(push1, after(1)+next1)}, map[string]*stages.Error{"next 1": refused}, "", "next 1", ""},
 		{"a branch without an answer", []string{numbers5, inBranches(push1, cat)}, map[string]*stages.Error{"push 1": lost}, "", "", "demo/push"},
-		{"a for_each in a branch", []string{numbers5, inBranches(postEach, slow+next1)}, map[string]*stages.Error{"next 1": refused}, "", "next 1", ""},
+		{"a for_each in a branch", []string{numbers5, inBranches(postEach, after(5)+next1)}, map[string]*stages.Error{"next 1": refused}, "", "next 1", ""},
 		{"a for_each in a for_each", []string{numbers5, `{"type":"for_each","stages":[` + cat + `,` + postEach + `]}`}, map[string]*stages.Error{"post 3": lost}, `"on_error":"skip"`, "post 4, post 5", ""},
 		{"an input", []string{numbers5, `{"type":"command","command":"append","args":["@b"],"inputs":{"b":[` + push1 + `]}}`, next1}, map[string]*stages.Error{"next 1": refused}, "", "next 1", ""},
-		{"a file", []string{numbers5, inBranches(`{"type":"tee","path":"a","append":true}`, slow+next1)}, map[string]*stages.Error{"next 1": refused}, "", "next 1", ""},
+		{"a file", []string{numbers5, inBranches(`{"type":"tee","path":"a","append":true}`, after(0)+next1)}, map[string]*stages.Error{"next 1": refused}, "", "next 1", ""},
 		{"lines of a file", []string{list("[1,1,2,1]"), `{"type":"for_each","stages":[{"type":"tee","path":"a","append":true},{"type":"tool","server":"demo","name":"post"}]}`}, map[string]*stages.Error{"post 1": refused}, "", "", "has called tee a with the same arguments"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
