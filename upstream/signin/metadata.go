@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
@@ -100,4 +102,134 @@ func hostPort(u *url.URL) string {
 // canonical is the address of a server as a resource (RFC 8707). Its query is left out, because it may be a secret.
 func canonical(u *url.URL) string {
 	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Host) + strings.TrimSuffix(u.EscapedPath(), "/")
+}
+
+// An issuer is the metadata of an authorization server (RFC 8414, or OpenID Connect Discovery).
+type issuer struct {
+	oauthex.AuthServerMeta
+	DeviceEndpoint string `json:"device_authorization_endpoint"` // RFC 8628
+}
+
+// metadataPlaces are the well-known addresses of an issuer's metadata, in the order of the specification.
+func metadataPlaces(u *url.URL) []string {
+	const oauth, oidc = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+	path := strings.TrimSuffix(u.EscapedPath(), "/")
+	if path == "" {
+		return []string{origin(u) + oauth, origin(u) + oidc}
+	}
+	return []string{origin(u) + oauth + path, origin(u) + oidc + path, origin(u) + path + oidc}
+}
+
+// findIssuer reads the metadata of an issuer that a server names.
+func findIssuer(ctx context.Context, c *http.Client, name string) (*issuer, error) {
+	u, err := parse(c, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, place := range metadataPlaces(u) {
+		var found issuer
+		err := getJSON(ctx, c, place, &found)
+		if errors.Is(err, errAbsent) {
+			continue
+		}
+		if err == nil {
+			err = found.check(c, name)
+		}
+		return &found, err
+	}
+	return nil, fmt.Errorf("%s: %w: it has no metadata of an authorization server", shown(u), errAbsent)
+}
+
+// configuredIssuer reads the metadata at the address that the operator has configured. The issuer is at the same host, or
+// is configured too.
+func configuredIssuer(ctx context.Context, s Server) (*issuer, error) {
+	u, err := parse(s.HTTP, s.MetadataURL)
+	if err != nil {
+		return nil, err
+	}
+	var found issuer
+	if err := getJSON(ctx, s.HTTP, s.MetadataURL, &found); err != nil {
+		return nil, err
+	}
+	name := s.Issuer
+	if named, err := url.Parse(found.Issuer); name == "" && err == nil && origin(named) == origin(u) {
+		name = found.Issuer
+	}
+	return &found, found.check(s.HTTP, name)
+}
+
+// check refuses metadata of another issuer, without PKCE, and with addresses that secrets must not go to.
+func (i *issuer) check(c *http.Client, name string) error {
+	if !SameIssuer(i.Issuer, name) {
+		return fmt.Errorf("the metadata of the issuer %q is that of another issuer, %q: it is not used",
+			texts.Cut(name, maxWords), texts.Cut(i.Issuer, maxWords))
+	}
+	if !slices.Contains(i.CodeChallengeMethodsSupported, "S256") {
+		return fmt.Errorf("the authorization server %s does not say that it protects codes with PKCE and S256: it is not used",
+			texts.Cut(i.Issuer, maxWords))
+	}
+	for _, one := range []struct {
+		name, address string
+		needed        bool
+	}{
+		{"authorization_endpoint", i.AuthorizationEndpoint, i.DeviceEndpoint == ""},
+		{"token_endpoint", i.TokenEndpoint, true},
+		{"registration_endpoint", i.RegistrationEndpoint, false},
+		{"revocation_endpoint", i.RevocationEndpoint, false},
+		{"device_authorization_endpoint", i.DeviceEndpoint, false},
+	} {
+		if one.address == "" && !one.needed {
+			continue
+		}
+		if _, err := parse(c, one.address); err != nil {
+			return fmt.Errorf("%s of the authorization server %s: %w", one.name, texts.Cut(i.Issuer, maxWords), err)
+		}
+	}
+	return nil
+}
+
+// Moved says what a person should know before a sign-in if the server has named another issuer before; empty: nothing. There is
+// no question if the operator has chosen the issuer.
+func (t *Target) Moved() string {
+	if t.Earlier == "" || t.server.pinned() {
+		return ""
+	}
+	return fmt.Sprintf("the last sign-in was at %s, and the server now names %s: go on only if you know why",
+		texts.Cut(t.Earlier, maxWords), texts.Cut(t.Issuer, maxWords))
+}
+
+// Warning says what a person should know before a sign-in in a browser; empty: nothing.
+func (t *Target) Warning() string {
+	return strings.Join(slices.DeleteFunc([]string{t.Moved(), t.mixUp()}, func(text string) bool { return text == "" }), "; ")
+}
+
+// mixUp warns of an answer that may be that of another issuer, because it does not name its own: metadata of a hostile one could
+// send the person to an honest one, and the code to itself. Many honest issuers have two hosts, so this is no error, and no
+// question if the operator has chosen the issuer.
+func (t *Target) mixUp() string {
+	people, err1 := url.Parse(t.issuer.AuthorizationEndpoint)
+	tokens, err2 := url.Parse(t.issuer.TokenEndpoint)
+	if err1 != nil || err2 != nil || t.issuer.AuthorizationEndpoint == "" || origin(people) == origin(tokens) ||
+		t.issuer.AuthorizationResponseIssParameterSupported || t.server.pinned() {
+		return ""
+	}
+	return fmt.Sprintf("the sign-in is at %s, and %s gets its result: go on only if both belong to %s, or set oauth.issuer",
+		texts.Cut(origin(people), maxWords), texts.Cut(origin(tokens), maxWords), texts.Cut(t.Issuer, maxWords))
+}
+
+// SameIssuer compares issuers. Many servers name theirs with or without a slash at the end.
+func SameIssuer(a, b string) bool {
+	return b != "" && strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/")
+}
+
+// parse reads an address that a server has named, and refuses it if requests of c must not go there.
+func parse(c *http.Client, address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil || address == "" {
+		return nil, errors.New("there is no address")
+	}
+	if g, ok := c.Transport.(*guard); ok {
+		return u, g.check(u)
+	}
+	return u, checkAddress(u)
 }
