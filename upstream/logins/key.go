@@ -25,8 +25,7 @@ type keys struct {
 	file string // of the operator; empty: none
 	ring *guardedKeyring
 
-	mu   sync.Mutex
-	kept map[string][]byte // keys of the keyring by the ids of their entries; guarded by mu
+	kept sync.Map // keys of the keyring, each []byte, by the ids of their entries
 }
 
 // of returns the key of a file.
@@ -55,27 +54,19 @@ func (k *keys) of(ctx context.Context, h header) ([]byte, error) {
 
 // fromKeyring returns the key of an entry of the keyring.
 func (k *keys) fromKeyring(ctx context.Context, id string) ([]byte, error) {
-	k.mu.Lock()
-	key := k.kept[id]
-	k.mu.Unlock()
-	if key != nil {
-		return key, nil
+	if key, ok := k.kept.Load(id); ok {
+		return key.([]byte), nil
 	}
 	text, err := k.ring.get(ctx, entryOf(id))
 	if err != nil {
 		return nil, fmt.Errorf("its key is in the keyring, which does not answer: unlock the keyring, or remove the file and sign in again with mcsh login --all: %w", err)
 	}
-	if key, err = hex.DecodeString(text); err != nil || len(key) != keySize {
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) != keySize {
 		return nil, errors.New("its key is no longer in the keyring: restore the keyring, or remove the file and sign in again with mcsh login --all")
 	}
-	k.keep(id, key)
+	k.kept.Store(id, key)
 	return key, nil
-}
-
-func (k *keys) keep(id string, key []byte) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.kept[id] = key
 }
 
 // choose returns the header and the key for the next content of a file. A file without logins has no key, so that a lost one
@@ -107,7 +98,7 @@ func (k *keys) choose(ctx context.Context, now *header, empty, some bool) (heade
 	case err != nil:
 		return header{plain, "-", "-"}, nil, nil
 	}
-	k.keep(id, key)
+	k.kept.Store(id, key)
 	return header{inKeyring, id, fingerprint(key)}, key, nil
 }
 

@@ -10,9 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // Options say how a store seals its file.
@@ -32,11 +33,12 @@ type Store struct {
 	last    snapshot   // guarded by reading
 
 	mu      sync.Mutex
-	flights map[Key]*flight // refreshes of this process; guarded by mu
 	unsaved []unsaved       // guarded by mu
 	closing context.Context // ends when the store closes; ended under mu
 	end     context.CancelCauseFunc
-	running sync.WaitGroup // of flights, and of those that save later
+	running sync.WaitGroup // refreshes, and those that save later
+
+	refreshes singleflight.Group // of this process, by login and stale token
 }
 
 // A snapshot is the file as it was read.
@@ -61,8 +63,8 @@ func Open(dir string, o Options) (*Store, error) {
 	closing, end := context.WithCancelCause(context.Background())
 	return &Store{
 		path:    filepath.Join(dir, "logins"),
-		keys:    &keys{file: o.KeyFile, ring: guarded(o.Keyring, o.KeyringWait), kept: map[string][]byte{}},
-		flights: map[Key]*flight{}, closing: closing, end: end,
+		keys:    &keys{file: o.KeyFile, ring: guarded(o.Keyring, o.KeyringWait)},
+		closing: closing, end: end,
 	}, nil
 }
 
@@ -296,7 +298,7 @@ const changeWait = 30 * time.Second
 
 // lockOf names the file that is locked while a login is refreshed.
 func (s *Store) lockOf(k Key) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{k.Server, k.Resource, k.Issuer}, "\x00")))
+	sum := sha256.Sum256([]byte(k.text()))
 	return filepath.Join(filepath.Dir(s.path), "refresh-"+hex.EncodeToString(sum[:16])+".lock")
 }
 
