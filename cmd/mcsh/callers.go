@@ -179,9 +179,10 @@ func (a *authFlags) people(guard *auth.Guard) ui.Issuer {
 		return nil
 	}
 	return &consoleIssuer{name: a.issuer, server: signin.Server{
-		Name: "console", URL: a.issuer, Issuer: a.issuer, ClientID: a.client, ClientSecret: a.secret,
-		Scopes: append([]string{"openid"}, strings.Fields(a.scope)...),
-		HTTP:   signin.NewHTTP(signin.Options{Server: a.issuer, Trusted: []string{a.issuer}, Proxy: http.ProxyFromEnvironment}),
+		Name: "console", URL: a.issuer, HTTP: signin.NewHTTP(signin.Options{Server: a.issuer, Trusted: []string{a.issuer}, Proxy: http.ProxyFromEnvironment}),
+		Settings: signin.Settings{
+			Issuer: a.issuer, ClientID: a.client, ClientSecret: a.secret, Scopes: append([]string{"openid"}, strings.Fields(a.scope)...),
+		},
 	}, audience: a.audience}
 }
 

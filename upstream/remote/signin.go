@@ -14,15 +14,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/signin"
 )
 
-// SignIn is how people sign in to an endpoint. The zero value leaves everything to the server.
-type SignIn struct {
-	ClientID, ClientSecret string   // of a client that is registered already
-	ClientMetadataURL      string   // of the document that describes us
-	CallbackPort           int      // of the redirect address; 0: any
-	MetadataURL            string   // of the authorization server's metadata
-	Issuer                 string   // the only one that is accepted; empty: any that the server names
-	Scopes                 []string // to ask for
-}
+// SignIn is how people sign in to an endpoint.
+type SignIn = signin.Settings
 
 // SignInServer returns the endpoint as package signin wants it.
 func (e Endpoint) SignInServer() (signin.Server, error) {
@@ -34,12 +27,7 @@ func (e Endpoint) SignInServer() (signin.Server, error) {
 	if err != nil {
 		return signin.Server{}, err
 	}
-	s := e.SignIn
-	return signin.Server{
-		Name: e.Name, URL: e.URL, HTTP: e.signInClient(own, others),
-		ClientID: s.ClientID, ClientSecret: s.ClientSecret, ClientMetadataURL: s.ClientMetadataURL, CallbackPort: s.CallbackPort,
-		MetadataURL: s.MetadataURL, Issuer: s.Issuer, Scopes: s.Scopes,
-	}, nil
+	return signin.Server{Name: e.Name, URL: e.URL, HTTP: e.signInClient(own, others), Settings: e.SignIn}, nil
 }
 
 func (e Endpoint) signInClient(own, others *tls.Config) *http.Client {

@@ -16,14 +16,19 @@ type Server struct {
 	URL  string       // of its endpoint
 	HTTP *http.Client // of [NewHTTP]
 
-	ClientID, ClientSecret string // of a client that somebody has registered before; empty: none
-	ClientMetadataURL      string // of the document that describes us (client ID metadata document); empty: none
-	CallbackPort           int    // of the redirect URI, as it is registered; 0: any
-	MetadataURL            string // of the authorization server's metadata; empty: the server says
-	Issuer                 string // the only authorization server that is accepted; empty: any that the server names
+	Settings
 
-	Scopes []string // to ask for, whatever the server names; nil: those of its refusal, or else those that it supports
-	More   []string // to ask for in any case: granted before, or demanded since
+	More []string // scopes to ask for in any case: granted before, or demanded since
+}
+
+// Settings are how people sign in, as the operator says. The zero value leaves everything to the server.
+type Settings struct {
+	ClientID, ClientSecret string   // of a client that somebody has registered before; empty: none
+	ClientMetadataURL      string   // of the document that describes us (client ID metadata document); empty: none
+	CallbackPort           int      // of the redirect URI, as it is registered; 0: any
+	MetadataURL            string   // of the authorization server's metadata; empty: the server says
+	Issuer                 string   // the only authorization server that is accepted; empty: any that the server names
+	Scopes                 []string // to ask for, whatever the server names; nil: those of its refusal, or else those that it supports
 }
 
 // pinned reports whether the operator has chosen the authorization server. Otherwise the server has, which may be hostile.
