@@ -195,8 +195,8 @@ const findPing = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 // at the address; [Transport.Explain] then names it. It makes one request without a token,
 // and none where the server has given one.
 func (t *Transport) FindEndpoint(ctx context.Context, err error) {
-	var status *statusError
-	if !errors.As(err, &status) || status.status != http.StatusNotFound && status.status != http.StatusMethodNotAllowed {
+	status, ok := errors.AsType[*statusError](err)
+	if !ok || status.status != http.StatusNotFound && status.status != http.StatusMethodNotAllowed {
 		return
 	}
 	target := *t.target
@@ -221,8 +221,7 @@ func (t *Transport) serves(ctx context.Context, address *url.URL) bool {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	resp, err := t.http.Do(req)
-	var status *statusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.rpc != nil || NeedsSignIn(err)
 	} else if err != nil {
 		return false

@@ -30,8 +30,7 @@ func newSSE(c *client) *SSETransport {
 // Explain explains a failure. A server that refuses to open a stream often has the newer transport.
 func (t *SSETransport) Explain(err error) (msg, hint string) {
 	msg, hint = t.client.Explain(err)
-	var status *statusError
-	if errors.As(err, &status) && (status.status == http.StatusBadRequest || status.status == http.StatusMethodNotAllowed) {
+	if status, ok := errors.AsType[*statusError](err); ok && (status.status == http.StatusBadRequest || status.status == http.StatusMethodNotAllowed) {
 		hint = `check the path of url, or leave out "type": "sse" if this is a server of streamable HTTP` + at(t.Where)
 	}
 	return msg, hint
@@ -145,8 +144,7 @@ func (w *sse) Send(ctx context.Context, msg []byte) error {
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRPCError))
 		return resp.Body.Close()
 	}
-	var status *statusError
-	if errors.As(err, &status) && status.status/100 == 4 || notReached(err) {
+	if status, ok := errors.AsType[*statusError](err); ok && status.status/100 == 4 || notReached(err) {
 		return fmt.Errorf("%w: %w", rpc.ErrNotSent, err) // the answer would come on the stream: nobody has begun one
 	}
 	return err

@@ -164,35 +164,26 @@ func (p *person) signedIn() bool {
 	return p.known
 }
 
-// command is what a person runs after a refusal; empty: signing in may not help.
-func (p *person) command(resp *http.Response) string {
-	if resp.StatusCode == http.StatusUnauthorized {
+// command is what a person runs after a refusal, and the scopes that nobody has granted; empty: signing in may not help.
+func (p *person) command(resp *http.Response) (run string, lacking []string) {
+	unauthorized := resp.StatusCode == http.StatusUnauthorized
+	if unauthorized {
 		p.note(resp.Request)
 	}
-	run := loginCommand(p.endpoint.Name)
+	run = loginCommand(p.endpoint.Name)
 	for _, header := range resp.Header.Values("WWW-Authenticate") {
 		c := signin.ParseChallenge(header)
 		switch {
 		case resp.StatusCode == http.StatusForbidden && c.Code == "insufficient_scope":
-			return "the server wants more rights than were granted: " + run + scopeFlags(c.Scopes)
-		case resp.StatusCode == http.StatusUnauthorized && c.Metadata != "":
-			return "signed out: " + run
+			return "the server wants more rights than were granted: " + run + scopeFlags(c.Scopes), c.Scopes
+		case unauthorized && c.Metadata != "":
+			return "signed out: " + run, nil
 		}
 	}
-	if resp.StatusCode == http.StatusUnauthorized && p.signedIn() {
-		return "signed out: " + run
+	if unauthorized && p.signedIn() {
+		return "signed out: " + run, nil
 	}
-	return ""
-}
-
-// lacking returns the scopes that a refused request needs and nobody has granted.
-func (p *person) lacking(resp *http.Response) []string {
-	for _, header := range resp.Header.Values("WWW-Authenticate") {
-		if c := signin.ParseChallenge(header); resp.StatusCode == http.StatusForbidden && c.Code == "insufficient_scope" {
-			return c.Scopes
-		}
-	}
-	return nil
+	return "", nil
 }
 
 // maxFlags bounds the scopes in a command, in bytes.

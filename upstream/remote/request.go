@@ -389,8 +389,7 @@ func (c *call) failedToListen(ctx context.Context, err error) *rpc.Failure {
 	if ctx.Err() != nil {
 		return &rpc.Failure{Err: ctx.Err()}
 	}
-	var status *statusError
-	if errors.As(err, &status) && status.status == http.StatusMethodNotAllowed {
+	if status, ok := errors.AsType[*statusError](err); ok && status.status == http.StatusMethodNotAllowed {
 		return &rpc.Failure{Err: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the server has no stream for notifications (405)"}}
 	}
 	f := c.failed(ctx, err)

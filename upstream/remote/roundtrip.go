@@ -265,9 +265,8 @@ func (t *client) failure(req *http.Request, resp *http.Response) (*http.Response
 		e.body = t.Hide(texts.Cut(resp.Header.Get("WWW-Authenticate"), 200))
 	}
 	if p, ok := t.auth.(*person); ok {
-		e.signIn = p.command(resp)
-		if e.signIn != "" || resp.StatusCode == http.StatusUnauthorized {
-			e.server, e.scopes = t.Name, p.lacking(resp)
+		if e.signIn, e.scopes = p.command(resp); e.signIn != "" || resp.StatusCode == http.StatusUnauthorized {
+			e.server = t.Name
 		}
 	}
 	msg, ok := rpc.Scan(raw)
