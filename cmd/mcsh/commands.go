@@ -332,12 +332,12 @@ func additions(before []programs.Addition, members []config.Member) ([]programs.
 // commandsIn finds the commands in the members of a file. Other clients have a section of this name too, with other members:
 // it is ignored.
 func commandsIn(members []config.Member) ([]config.Member, error) {
-	section, err := one(members, sandboxSection)
+	section, err := onlyMember(members, sandboxSection)
 	if section == nil || err != nil {
 		return nil, err
 	}
 	inside, _ := section.Members()
-	commands, err := one(inside, commandsSection)
+	commands, err := onlyMember(inside, commandsSection)
 	if err != nil {
 		return nil, err
 	}
@@ -364,8 +364,8 @@ func commandsIn(members []config.Member) ([]config.Member, error) {
 	return list, nil
 }
 
-// one returns the member of that name; nil: there is none.
-func one(members []config.Member, name string) (found *config.Member, err error) {
+// onlyMember returns the member of that name; nil: there is none.
+func onlyMember(members []config.Member, name string) (found *config.Member, err error) {
 	for _, m := range members {
 		switch {
 		case m.Name != name:
