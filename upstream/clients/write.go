@@ -32,11 +32,14 @@ func Rewrite(ctx context.Context, path string, change func(old []byte) ([]byte, 
 	if err := makeDir(dir); err != nil {
 		return fmt.Errorf("making the directory of %s: %w", path, err)
 	}
-	unlock, err := lock(ctx, dir)
+	lock, err := flock.Acquire(ctx, func() (*os.File, error) { return os.Open(dir) }, func() (fs.FileInfo, error) { return os.Stat(dir) })
+	if err != nil && errors.Is(err, context.Cause(ctx)) {
+		err = errors.New("another process is writing there")
+	}
 	if err != nil {
 		return fmt.Errorf("waiting to write %s: %w", path, err)
 	}
-	defer unlock()
+	defer lock.Close() // which unlocks it
 	old, err := namedfile.Read(path, MaxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -112,22 +115,6 @@ func unchanged(path string, old []byte) error {
 		return fmt.Errorf("%s: %w", path, ErrChanged)
 	}
 	return nil
-}
-
-// lock locks a directory, without a lock file; the lock ends with the process.
-func lock(ctx context.Context, dir string) (unlock func(), err error) {
-	handle, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	err = flock.Wait(ctx, handle)
-	if err != nil && err == context.Cause(ctx) {
-		err = errors.New("another process is writing there")
-	}
-	if err != nil {
-		return nil, errors.Join(err, handle.Close())
-	}
-	return func() { _ = handle.Close() }, nil
 }
 
 // ErrOwner is wrapped by the error of a file whose owner would change.
