@@ -119,7 +119,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := by.RoundTrip(req)
 	if err == nil {
-		resp.Body = &boundedBody{resp.Body, maxAnswer}
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswer)
 	}
 	return resp, err
 }
@@ -203,20 +203,6 @@ func isLoopback(host string) bool {
 // origin is the part of an address that messages show.
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// A boundedBody ends with an error after a number of bytes.
-type boundedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
-	}
-	return n, err
-}
-
 // maxWords bounds the words of a server that an error repeats, in bytes.
 const maxWords = 300
 
@@ -268,6 +254,9 @@ func do(c *http.Client, req *http.Request) (status int, media string, body []byt
 func withoutAddress(u *url.URL, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		err = fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
 	}
 	if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() {
 		err = fmt.Errorf("no whole answer in time: %w", err)
