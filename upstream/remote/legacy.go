@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
@@ -101,18 +100,14 @@ func (w *sse) begin(ctx context.Context) error {
 		return fmt.Errorf("%w: the stream does not begin with an address", errors.Join(rpc.ErrBroken, err))
 	}
 	to, err := w.client.target.Parse(strings.TrimSpace(string(first.data)))
-	if err != nil || origin(to) != origin(w.client.target) {
-		return &redirectError{originOrNone(to)}
+	if err != nil {
+		return &redirectError{"no address"}
+	}
+	if origin(to) != origin(w.client.target) {
+		return &redirectError{origin(to)}
 	}
 	w.signing.messages = to.String()
 	return nil
-}
-
-func originOrNone(u *url.URL) string {
-	if u == nil {
-		return "no address"
-	}
-	return origin(u)
 }
 
 // Next implements [rpc.Wire].
