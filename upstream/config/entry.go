@@ -70,11 +70,7 @@ func (r *reader) server(name string, m hujson.ObjectMember) {
 	}
 	options := r.file.Options[literal(object, "builtin").String()]
 	for _, field := range object.Members {
-		if slices.Contains(options, nameOf(field)) {
-			e.option(field)
-			continue
-		}
-		e.field(field)
+		e.field(field, slices.Contains(options, nameOf(field)))
 	}
 	e.unknownKeys()
 	e.validate()
@@ -100,25 +96,8 @@ func literal(object *hujson.Object, name string) hujson.Literal {
 // callGrace is how much longer than a builtin's own timeout a call of it may take, so that its own answer comes.
 const callGrace = 10 * time.Second
 
-// option reads an option of a builtin. A timeout bounds the calls of the server too.
-func (e *entry) option(m hujson.ObjectMember) {
-	key := nameOf(m)
-	if _, twice := e.set[key]; twice || key != "timeout" {
-		if e.set[key] = m.Name.StartOffset; twice {
-			e.fail(m.Name.StartOffset, key, "is set twice")
-		}
-		e.unknown = append(e.unknown, m)
-		return
-	}
-	errs := len(e.reader.errs)
-	if e.field(m); len(e.reader.errs) == errs {
-		e.Options[key] = json.RawMessage(strconv.Quote(e.Timeout.String()))
-		e.Timeout += callGrace
-	}
-}
-
-// field reads one member of a server.
-func (e *entry) field(m hujson.ObjectMember) {
+// field reads one member of a server, which may be an option of a builtin. A timeout of one bounds the calls of the server too.
+func (e *entry) field(m hujson.ObjectMember, option bool) {
 	key := nameOf(m)
 	if _, twice := e.set[key]; twice {
 		e.fail(m.Name.StartOffset, key, "is set twice")
@@ -127,7 +106,7 @@ func (e *entry) field(m hujson.ObjectMember) {
 	e.set[key] = m.Name.StartOffset
 	f, ok := fields[key]
 	switch {
-	case !ok:
+	case !ok, option && key != "timeout":
 		e.unknown = append(e.unknown, m)
 	case f.refuse != "":
 		e.fail(m.Name.StartOffset, key, "%s", f.refuse)
@@ -139,6 +118,9 @@ func (e *entry) field(m hujson.ObjectMember) {
 		}
 		if err := f.read(e, value); err != nil {
 			e.fail(m.Value.StartOffset, key, "%v", err)
+		} else if option {
+			e.Options[key] = json.RawMessage(strconv.Quote(e.Timeout.String()))
+			e.Timeout += callGrace
 		}
 	}
 }
