@@ -297,13 +297,18 @@ func plain(text string, most int, secrets []string) string {
 	return texts.Cut(strings.Join(fields, " "), most)
 }
 
-// refusalIn finds the refusal in an answer.
+// refusalIn finds the refusal in an answer; nil: there is none. Some servers refuse with the status 200.
 func refusalIn(u *url.URL, status int, body []byte, secrets ...string) error {
 	var said struct {
-		Code  string `json:"error"`
-		Words string `json:"error_description"`
+		Code   string `json:"error"`
+		Words  string `json:"error_description"`
+		Access string `json:"access_token"`
 	}
-	if err := json.Unmarshal(body, &said); err != nil || said.Code == "" {
+	err := json.Unmarshal(body, &said)
+	switch {
+	case status == http.StatusOK && (err != nil || said.Code == "" || said.Access != ""):
+		return nil
+	case err != nil || said.Code == "":
 		return fmt.Errorf("%s: %d %s", origin(u), status, http.StatusText(status))
 	}
 	return refusalOf(said.Code, said.Words, secrets...)

@@ -54,19 +54,10 @@ func post(ctx context.Context, c *http.Client, endpoint string, client logins.Cl
 		req.SetBasicAuth(url.QueryEscape(client.ID), url.QueryEscape(client.Secret))
 	}
 	status, _, answer, err := do(c, req)
-	if err == nil && (status != http.StatusOK || refuses(answer)) {
+	if err == nil {
 		err = refusalIn(req.URL, status, answer, secrets...)
 	}
 	return answer, err
-}
-
-// refuses reports whether an answer with the status 200 is a refusal, as some servers have it.
-func refuses(body []byte) bool {
-	var said struct {
-		Code   string `json:"error"`
-		Access string `json:"access_token"`
-	}
-	return json.Unmarshal(body, &said) == nil && said.Code != "" && said.Access == ""
 }
 
 // errAnswer is the error of an answer with tokens that cannot be used. It does not show the answer.
