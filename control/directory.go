@@ -105,40 +105,14 @@ func (d *directory) address(socket string) (string, error) {
 func (d *directory) claim(id string) (*os.File, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), claimWait, fmt.Errorf("another process has the lock of %s", id))
 	defer cancel()
-	for {
-		f, err := d.root.OpenFile(id+lockEnd, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		own := false
-		if err = flock.Wait(ctx, f); err == nil {
-			own, err = d.own(f, id)
-		}
-		if own && err == nil {
-			return f, nil
-		}
-		if err := errors.Join(err, f.Close()); err != nil {
-			return nil, err
-		}
-	}
+	return flock.Acquire(ctx, func() (*os.File, error) {
+		return d.root.OpenFile(id+lockEnd, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	}, d.lockOf(id))
 }
 
-// own takes the lock in a file if nobody has it, and reports whether it does. A file that is no longer in the directory is
-// the lock of nobody.
-func (d *directory) own(f *os.File, id string) (bool, error) {
-	taken, err := flock.Try(f)
-	if err != nil || !taken {
-		return false, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return false, err
-	}
-	at, err := d.root.Lstat(id + lockEnd)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && os.SameFile(info, at), err
+// lockOf returns a function that describes the lock of an id.
+func (d *directory) lockOf(id string) func() (fs.FileInfo, error) {
+	return func() (fs.FileInfo, error) { return d.root.Lstat(id + lockEnd) }
 }
 
 // remove removes the files of an id, whose lock the caller owns. The lock comes last: a socket never stands without it.
@@ -195,7 +169,7 @@ func (d *directory) lives(id string) (bool, error) {
 	if taken, err := flock.Try(f); err != nil || !taken {
 		return err == nil, err
 	}
-	if own, err := d.own(f, id); err != nil || !own {
+	if own, err := flock.Named(f, d.lockOf(id)); err != nil || !own {
 		return false, err
 	}
 	return false, d.remove(id)

@@ -37,7 +37,12 @@ type route struct {
 	answer       func(ctx context.Context, s Source, body any) (any, error)
 }
 
-func newBody[T any]() any { return new(T) }
+// post returns the route of a request with a body.
+func post[Body, Answer any](path string, answer func(s Source, ctx context.Context, body Body) (Answer, error)) route {
+	return route{http.MethodPost, path, func() any { return new(Body) }, func(ctx context.Context, s Source, body any) (any, error) {
+		return answer(s, ctx, *body.(*Body))
+	}}
+}
 
 // routes returns the table of the API for a viewer.
 func routes(v Viewer) []route { return slices.Concat(ownRoutes, runRoutes(v), loginRoutes) }

@@ -106,25 +106,19 @@ const waitMax = 20 * time.Second
 // loginRoutes are the requests about sign-ins.
 var loginRoutes = []route{
 	{http.MethodGet, "/v1/logins", nil, func(_ context.Context, s Source, _ any) (any, error) { return s.Logins() }},
-	{http.MethodPost, "/v1/logout", newBody[LogoutRequest], func(ctx context.Context, s Source, b any) (any, error) {
-		return s.Logout(ctx, *b.(*LogoutRequest))
-	}},
-	{http.MethodPost, "/v1/logins/begin", newBody[LoginRequest], func(ctx context.Context, s Source, b any) (any, error) {
-		return s.BeginLogin(ctx, *b.(*LoginRequest))
-	}},
-	{http.MethodPost, "/v1/logins/wait", newBody[loginID], func(ctx context.Context, s Source, b any) (any, error) {
+	post("/v1/logout", Source.Logout),
+	post("/v1/logins/begin", Source.BeginLogin),
+	post("/v1/logins/wait", func(s Source, ctx context.Context, l loginID) (LoginState, error) {
 		ctx, cancel := context.WithTimeout(ctx, waitMax)
 		defer cancel()
-		return s.WaitLogin(ctx, b.(*loginID).ID)
-	}},
-	{http.MethodPost, "/v1/logins/finish", newBody[LoginEnd], func(ctx context.Context, s Source, b any) (any, error) {
+		return s.WaitLogin(ctx, l.ID)
+	}),
+	post("/v1/logins/finish", func(s Source, ctx context.Context, end LoginEnd) (LoginState, error) {
 		ctx, cancel := context.WithTimeout(ctx, waitMax)
 		defer cancel()
-		return s.FinishLogin(ctx, *b.(*LoginEnd))
-	}},
-	{http.MethodPost, "/v1/logins/cancel", newBody[loginID], func(_ context.Context, s Source, b any) (any, error) {
-		return struct{}{}, s.CancelLogin(b.(*loginID).ID)
-	}},
+		return s.FinishLogin(ctx, end)
+	}),
+	post("/v1/logins/cancel", func(s Source, _ context.Context, l loginID) (struct{}, error) { return struct{}{}, s.CancelLogin(l.ID) }),
 }
 
 // Logins lists the sign-ins of the gateway.

@@ -209,26 +209,20 @@ func runRoutes(v Viewer) []route {
 		{http.MethodGet, "/v1/runs", nil, func(_ context.Context, s Source, _ any) (any, error) {
 			return s.Runs(v, RunFilter{States: []string{RunLive, RunAsking}}).Runs, nil
 		}},
-		{http.MethodPost, "/v1/runs/list", newBody[RunFilter], func(_ context.Context, s Source, body any) (any, error) {
-			return s.Runs(v, *body.(*RunFilter)), nil
-		}},
-		{http.MethodPost, "/v1/runs/show", newBody[RunRequest], func(_ context.Context, s Source, body any) (any, error) {
-			return s.Run(v, body.(*RunRequest).Request)
-		}},
-		{http.MethodPost, "/v1/runs/output", newBody[OutputRequest], func(_ context.Context, s Source, body any) (any, error) {
-			return s.Output(v, *body.(*OutputRequest))
-		}},
-		{http.MethodPost, "/v1/runs/wait", newBody[RunCursor], func(ctx context.Context, s Source, body any) (any, error) {
+		post("/v1/runs/list", func(s Source, _ context.Context, f RunFilter) (RunList, error) { return s.Runs(v, f), nil }),
+		post("/v1/runs/show", func(s Source, _ context.Context, r RunRequest) (RunDetail, error) { return s.Run(v, r.Request) }),
+		post("/v1/runs/output", func(s Source, _ context.Context, r OutputRequest) (OutputPart, error) { return s.Output(v, r) }),
+		post("/v1/runs/wait", func(s Source, ctx context.Context, c RunCursor) (RunCursor, error) {
 			ctx, cancel := context.WithTimeout(ctx, runWait)
 			defer cancel()
-			next, err := s.Wait(ctx, body.(*RunCursor).Cursor)
+			next, err := s.Wait(ctx, c.Cursor)
 			if err != nil && ctx.Err() != nil {
 				err = nil // nothing has changed so far
 			}
 			return RunCursor{next}, err
-		}},
-		{http.MethodPost, "/v1/runs/cancel", newBody[RunRequest], func(_ context.Context, s Source, body any) (any, error) {
-			return struct{}{}, s.Cancel(v, body.(*RunRequest).Request)
-		}},
+		}),
+		post("/v1/runs/cancel", func(s Source, _ context.Context, r RunRequest) (struct{}, error) {
+			return struct{}{}, s.Cancel(v, r.Request)
+		}),
 	}
 }

@@ -110,11 +110,12 @@ func (s *Socket) Serve(source Source) {
 	s.server = &http.Server{
 		Handler: s.handler(source), ReadHeaderTimeout: headerWait, ReadTimeout: requestWait,
 		WriteTimeout: answerWait + requestWait, IdleTimeout: idleWait, MaxHeaderBytes: headerBytes,
+		ConnState: (&gate{open: map[net.Conn]bool{}}).follow,
 	}
 	s.served = make(chan struct{})
 	go func() {
 		defer close(s.served)
-		_ = s.server.Serve(&limited{Listener: s.listener}) // until Close
+		_ = s.server.Serve(s.listener) // until Close
 	}()
 }
 
@@ -130,59 +131,38 @@ func (s *Socket) Close() error {
 	return errors.Join(err, s.lock.Close(), s.dir.Close())
 }
 
-// limited accepts connections of this user, and a number of them at once.
-type limited struct {
-	net.Listener
-
+// A gate refuses connections of other users, and those beyond a number at once.
+type gate struct {
 	mu   sync.Mutex
-	open int // guarded by mu
+	open map[net.Conn]bool // guarded by mu
 }
 
-// Accept waits for the next connection that is admitted.
-func (l *limited) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
+// follow is an [http.Server.ConnState] hook.
+func (g *gate) follow(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if why := g.admit(conn); why != nil {
+			refuse(conn, why)
 		}
-		switch err := checkPeer(conn); {
-		case err != nil:
-			refuse(conn, failed(http.StatusForbidden, "", "%v", err))
-		case !l.take():
-			there := texts.Count(maxConnections, "connection")
-			refuse(conn, failed(http.StatusServiceUnavailable, "try again soon", "there are %s already", there))
-		default:
-			return &counted{Conn: conn, release: sync.OnceFunc(l.release)}, nil
-		}
+	case http.StateClosed, http.StateHijacked:
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.open, conn)
 	}
 }
 
-func (l *limited) take() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open >= maxConnections {
-		return false
+// admit counts a connection, or returns the reason to refuse it.
+func (g *gate) admit(conn net.Conn) *Error {
+	if err := checkPeer(conn); err != nil {
+		return failed(http.StatusForbidden, "", "%v", err)
 	}
-	l.open++
-	return true
-}
-
-func (l *limited) release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open--
-}
-
-// A counted connection gives its place up when it is closed.
-type counted struct {
-	net.Conn
-	release func()
-}
-
-// Close closes the connection.
-func (c *counted) Close() error {
-	defer c.release()
-	return c.Conn.Close()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.open) >= maxConnections {
+		return failed(http.StatusServiceUnavailable, "try again soon", "there are %s already", texts.Count(maxConnections, "connection"))
+	}
+	g.open[conn] = true
+	return nil
 }
 
 // refuse answers a new connection before its first request, and closes it.
@@ -192,4 +172,24 @@ func refuse(conn net.Conn, why *Error) {
 	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 		why.Status, http.StatusText(why.Status), len(body), body)
 	_ = conn.Close()
+}
+
+// checkPeer returns an error unless the process at the other end of a connection is of this user.
+func checkPeer(conn net.Conn) error {
+	unixConn, ok := conn.(*net.UnixConn)
+	if !ok {
+		return errors.New("that is no Unix socket")
+	}
+	raw, err := unixConn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	user, asked := 0, error(nil)
+	if err := raw.Control(func(fd uintptr) { user, asked = peerUser(fd) }); err != nil || asked != nil {
+		return errors.Join(err, asked)
+	}
+	if user != os.Geteuid() {
+		return fmt.Errorf("the other end of the socket belongs to user %d, and this is user %d", user, os.Geteuid())
+	}
+	return nil
 }

@@ -25,7 +25,7 @@ type Server struct {
 	// Dial makes a transport to the server, for one session: one of [Stdio], [HTTP] or [InProcess]. Those of the go-sdk
 	// are refused: they neither bound nor count the memory of messages. It is called again for every new session, never
 	// twice at the same time, and must not wait for the server: Connect does that. ctx ends before the session does.
-	Dial func(ctx context.Context) (mcp.Transport, error)
+	Dial func(ctx context.Context) (mcp.Transport, error) `json:"-"`
 
 	// Endpoint is what Dial reaches, where that is an address; nil: another kind of server. [remote.Endpoint.SignInServer] needs it.
 	Endpoint *Endpoint

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/markdown"
@@ -337,13 +338,14 @@ type lazySandbox struct {
 	ended <-chan struct{} // closed when no backend may start any more; nil: never
 	end   func()          // cancels a start in progress
 
-	mu       sync.Mutex    // guards the fields below
-	starting chan struct{} // closed when the start in progress has ended; nil: none
-	active   *activeBackend
-	err      error         // of the last start
-	pause    time.Duration // after the last failure
-	again    time.Time     // the earliest next start
-	closed   bool
+	starts singleflight.Group
+
+	mu     sync.Mutex // guards the fields below
+	active *activeBackend
+	err    error         // of the last start
+	pause  time.Duration // after the last failure
+	again  time.Time     // the earliest next start
+	closed bool
 }
 
 var errSandboxClosed = errors.New("the sandbox is closed")
@@ -351,18 +353,16 @@ var errSandboxClosed = errors.New("the sandbox is closed")
 // get returns the active backend, or the reason that there is none. A caller that gives up does not cancel the start:
 // others wait for it too.
 func (l *lazySandbox) get(ctx context.Context) (*activeBackend, error) {
-	for {
-		starting, active, err := l.settled()
-		if starting == nil {
-			return active, err
-		}
-		select {
-		case <-starting:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("the sandbox is still starting: %w", context.Cause(ctx))
-		case <-l.ended:
-			return nil, errSandboxClosed
-		}
+	if active, err := l.settled(); active != nil || err != nil {
+		return active, err
+	}
+	select {
+	case end := <-l.starts.DoChan("", l.attempt):
+		return end.Val.(*activeBackend), end.Err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the sandbox is still starting: %w", context.Cause(ctx))
+	case <-l.ended:
+		return nil, errSandboxClosed
 	}
 }
 
@@ -373,29 +373,27 @@ func (l *lazySandbox) getSoon(ctx context.Context) (*activeBackend, error) {
 	return l.get(ctx)
 }
 
-// settled returns the active backend, or the reason not to start one now. Otherwise the backend is starting, perhaps
-// since this call, and the channel is closed when that has ended.
-func (l *lazySandbox) settled() (starting <-chan struct{}, active *activeBackend, err error) {
+// settled returns the active backend, or the reason not to start one now. Both are nil if it is time to start one.
+func (l *lazySandbox) settled() (*activeBackend, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.closed:
-		return nil, nil, errSandboxClosed
-	case l.active != nil, l.err != nil && time.Now().Before(l.again):
-		return nil, l.active, l.err
-	case l.starting == nil:
-		l.starting = make(chan struct{})
-		go l.attempt(l.starting)
+		return nil, errSandboxClosed
+	case l.active == nil && !time.Now().Before(l.again):
+		return nil, nil
 	}
-	return l.starting, nil, nil
+	return l.active, l.err
 }
 
-// attempt starts the backend.
-func (l *lazySandbox) attempt(ended chan<- struct{}) {
-	defer close(ended)
+// attempt starts the backend, unless an attempt has just ended.
+func (l *lazySandbox) attempt() (any, error) {
+	if active, err := l.settled(); active != nil || err != nil {
+		return active, err
+	}
 	active, err := l.start()
 	l.mu.Lock()
-	l.starting, l.active, l.err = nil, active, err
+	l.active, l.err = active, err
 	if err != nil {
 		l.pause = min(max(2*l.pause, firstPause), lastPause)
 		l.again = time.Now().Add(l.pause)
@@ -405,6 +403,7 @@ func (l *lazySandbox) attempt(ended chan<- struct{}) {
 	if closed && active != nil {
 		_ = active.pool.Close() // no caller is left for the error
 	}
+	return active, err
 }
 
 func (l *lazySandbox) Plan(caller, owner, workersOf string) stages.CommandPlan {
@@ -446,17 +445,14 @@ func noCommands(err error) *stages.Error {
 func (l *lazySandbox) Close() error {
 	l.mu.Lock()
 	l.closed = true
-	active, starting := l.active, l.starting
+	active := l.active
 	l.mu.Unlock()
 	l.end()
 	if active != nil {
 		return active.pool.Close()
 	}
-	if starting == nil {
-		return nil
-	}
 	select {
-	case <-starting:
+	case <-l.starts.DoChan("", l.attempt): // it starts nothing any more, and waits for an attempt in progress
 		return nil
 	case <-time.After(closeWait):
 		return fmt.Errorf("closing the sandbox: its backend was starting, and has not stopped within %v", closeWait)

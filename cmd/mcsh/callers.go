@@ -179,9 +179,10 @@ func (a *authFlags) people(guard *auth.Guard) ui.Issuer {
 		return nil
 	}
 	return &consoleIssuer{name: a.issuer, server: signin.Server{
-		Name: "console", URL: a.issuer, Issuer: a.issuer, ClientID: a.client, ClientSecret: a.secret,
-		Scopes: append([]string{"openid"}, strings.Fields(a.scope)...),
-		HTTP:   signin.NewHTTP(signin.Options{Server: a.issuer, Trusted: []string{a.issuer}, Proxy: http.ProxyFromEnvironment}),
+		Name: "console", URL: a.issuer, HTTP: signin.NewHTTP(signin.Options{Server: a.issuer, Trusted: []string{a.issuer}, Proxy: http.ProxyFromEnvironment}),
+		Settings: signin.Settings{
+			Issuer: a.issuer, ClientID: a.client, ClientSecret: a.secret, Scopes: append([]string{"openid"}, strings.Fields(a.scope)...),
+		},
 	}, audience: a.audience}
 }
 
@@ -276,11 +277,11 @@ func (t tokenFile) read(p *program) ([]tokens.Entry, error) {
 }
 
 type tokenJSON struct {
-	Name    string     `json:"name"`
-	ID      string     `json:"id"`
-	Groups  []string   `json:"groups,omitempty"` // that its caller may use; *: all servers
-	Expires *time.Time `json:"expires,omitempty"`
-	Expired bool       `json:"expired,omitempty"`
+	Name    string    `json:"name"`
+	ID      string    `json:"id"`
+	Groups  []string  `json:"groups,omitempty"` // that its caller may use; *: all servers
+	Expires time.Time `json:"expires,omitzero"`
+	Expired bool      `json:"expired,omitempty"`
 
 	Operator bool   `json:"operator,omitempty"` // its caller sees the runs of all callers in the console
 	Token    string `json:"token,omitempty"`    // only of a new token
@@ -288,10 +289,7 @@ type tokenJSON struct {
 }
 
 func tokenRow(e tokens.Entry) tokenJSON {
-	row := tokenJSON{Name: e.Name, ID: e.ID(), Expired: e.Ended(time.Now()), Operator: e.Operator}
-	if !e.Expires.IsZero() {
-		row.Expires = &e.Expires
-	}
+	row := tokenJSON{Name: e.Name, ID: e.ID(), Expires: e.Expires, Expired: e.Ended(time.Now()), Operator: e.Operator}
 	if e.Groups != "" {
 		row.Groups = strings.Split(e.Groups, ",")
 	}
@@ -460,7 +458,7 @@ func (p *program) tokenListCommand() *cobra.Command {
 				continue
 			case row.Expired:
 				end = "expired " + e.Expires.Format(time.RFC3339)
-			case row.Expires != nil:
+			case !row.Expires.IsZero():
 				end = "until " + e.Expires.Format(time.RFC3339)
 			}
 			if e.Groups != "" {

@@ -139,13 +139,11 @@ func gatewayID(instance string) string { return strings.ToLower(instance[:10]) }
 
 // absolute returns the absolute form of a path, or "" for "".
 func absolute(path string) string {
-	if path == "" {
-		return ""
+	full, err := filepath.Abs(path)
+	if path == "" || err != nil {
+		return path
 	}
-	if full, err := filepath.Abs(path); err == nil {
-		return full
-	}
-	return path
+	return full
 }
 
 // Gateway implements [control.Source].

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
@@ -131,12 +132,10 @@ func askAll[T any](
 ) (map[string]T, map[string]error) {
 	var mu sync.Mutex
 	answers, errs := map[string]T{}, map[string]error{}
-	var asking sync.WaitGroup
-	slots := make(chan struct{}, gatewaysAtOnce)
+	var asking errgroup.Group
+	asking.SetLimit(gatewaysAtOnce)
 	for id, client := range clients {
-		slots <- struct{}{}
-		asking.Go(func() {
-			defer func() { <-slots }()
+		asking.Go(func() error {
 			answer, err := ask(id, client)
 			mu.Lock()
 			defer mu.Unlock()
@@ -145,9 +144,10 @@ func askAll[T any](
 			} else {
 				answers[id] = answer
 			}
+			return nil
 		})
 	}
-	asking.Wait()
+	_ = asking.Wait() // the errors are in errs
 	return answers, errs
 }
 

@@ -5,6 +5,7 @@ package flock
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -28,6 +29,40 @@ func Wait(ctx context.Context, f *os.File) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// Acquire opens a lock file and takes its lock, as [Wait] does. named describes the file that has the name of the lock: one that
+// others have removed meanwhile is the lock of nobody, and Acquire opens another one.
+func Acquire(ctx context.Context, open func() (*os.File, error), named func() (fs.FileInfo, error)) (*os.File, error) {
+	for {
+		f, err := open()
+		if err != nil {
+			return nil, err
+		}
+		own := false
+		if err = Wait(ctx, f); err == nil {
+			own, err = Named(f, named)
+		}
+		if own {
+			return f, nil
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Named reports whether an open file is the one that named describes. A name without a file is that of another one.
+func Named(f *os.File, named func() (fs.FileInfo, error)) (bool, error) {
+	there, err := named()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	info, err := f.Stat()
+	return err == nil && os.SameFile(info, there), err
 }
 
 // Try takes the lock of f if nobody else has it, and says whether.

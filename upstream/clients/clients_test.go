@@ -127,17 +127,18 @@ func TestRewrite(t *testing.T) {
 // TestRewriteWaits: somebody who holds the lock is waited for, and not for ever.
 func TestRewriteWaits(t *testing.T) {
 	dir := t.TempDir()
-	unlock, err := lock(t.Context(), dir)
+	err := Rewrite(t.Context(), filepath.Join(dir, "a"), func([]byte) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+		defer cancel()
+		begun := time.Now()
+		err := Rewrite(ctx, filepath.Join(dir, "x"), func([]byte) ([]byte, error) { return []byte("x"), nil })
+		if err == nil || !strings.Contains(err.Error(), "another process is writing there") || time.Since(begun) > time.Minute {
+			t.Errorf("got %v after %v", err, time.Since(begun))
+		}
+		return []byte("a"), nil
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-	defer cancel()
-	begun := time.Now()
-	err = Rewrite(ctx, filepath.Join(dir, "x"), func(old []byte) ([]byte, error) { return []byte("x"), nil })
-	if err == nil || !strings.Contains(err.Error(), "another process is writing there") || time.Since(begun) > time.Minute {
-		t.Errorf("got %v after %v", err, time.Since(begun))
+		t.Error(err)
 	}
 }
 

@@ -20,39 +20,23 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/upstream"
-	"github.com/mcsh-dev/mcsh/upstream/pace"
 )
 
 // A spec is everything that an entry says about its server, with variables replaced. Two specs that are equal as JSON
 // are the same server.
 type spec struct {
+	upstream.Server // without what depends on where the entry stands, and on how the server is reached
+
 	Kind, Command, Dir, URL, Builtin string
 
-	Args        []string
-	Env         map[string]string
-	Headers     map[string]string
-	Options     map[string]json.RawMessage // a builtin's own
-	Timeout     time.Duration
-	Concurrency int
-	Rate        pace.Rate
-
-	StartTimeout time.Duration
-	Protocol     upstream.Protocol
-	Asks         upstream.Asking
-	Roots        []string
-
-	ReadOnly    []string
-	Allow, Deny []string
-	Resources   upstream.Filter
-	Prompts     upstream.Filter
-	Expose      []string
-	Overrides   map[string]upstream.Override
-	With        map[string]json.RawMessage
-	Probe       bool
-	TLS         upstream.TLS
-	OAuth       *upstream.OAuth
-	SignIn      upstream.SignIn
-	Files       [][sha256.Size]byte // checksums of the files of TLS
+	Args    []string
+	Env     map[string]string
+	Headers map[string]string
+	Options map[string]json.RawMessage // a builtin's own
+	TLS     upstream.TLS
+	OAuth   *upstream.OAuth
+	SignIn  upstream.SignIn
+	Files   [][sha256.Size]byte // checksums of the files of TLS
 }
 
 // entry is one server as it is written.
@@ -81,16 +65,12 @@ func (r *reader) server(name string, m hujson.ObjectMember) {
 		r.fail(m.Value.StartOffset, name, "want an object with command, url or builtin")
 		return
 	}
-	if isDisabled(object) {
+	if string(literal(object, "disabled")) == "true" || string(literal(object, "enabled")) == "false" {
 		return // its variables may be unset
 	}
-	options := r.file.Options[builtinOf(object)]
+	options := r.file.Options[literal(object, "builtin").String()]
 	for _, field := range object.Members {
-		if slices.Contains(options, nameOf(field)) {
-			e.option(field)
-			continue
-		}
-		e.field(field)
+		e.field(field, slices.Contains(options, nameOf(field)))
 	}
 	e.unknownKeys()
 	e.validate()
@@ -103,49 +83,21 @@ func (r *reader) server(name string, m hujson.ObjectMember) {
 	}
 }
 
-func isDisabled(object *hujson.Object) bool {
+// literal returns the literal that a member of an object is; nil: it is none.
+func literal(object *hujson.Object, name string) hujson.Literal {
 	for _, m := range object.Members {
-		if l, ok := m.Value.Value.(hujson.Literal); ok {
-			if nameOf(m) == "disabled" && l.Kind() == 't' || nameOf(m) == "enabled" && l.Kind() == 'f' {
-				return true
-			}
+		if l, ok := m.Value.Value.(hujson.Literal); ok && nameOf(m) == name {
+			return l
 		}
 	}
-	return false
-}
-
-// builtinOf returns the name of the builtin that a server is; empty: none.
-func builtinOf(object *hujson.Object) string {
-	for _, m := range object.Members {
-		if l, ok := m.Value.Value.(hujson.Literal); ok && nameOf(m) == "builtin" && l.Kind() == '"' {
-			return l.String()
-		}
-	}
-	return ""
+	return nil
 }
 
 // callGrace is how much longer than a builtin's own timeout a call of it may take, so that its own answer comes.
 const callGrace = 10 * time.Second
 
-// option reads an option of a builtin. A timeout bounds the calls of the server too.
-func (e *entry) option(m hujson.ObjectMember) {
-	key := nameOf(m)
-	if _, twice := e.set[key]; twice || key != "timeout" {
-		if e.set[key] = m.Name.StartOffset; twice {
-			e.fail(m.Name.StartOffset, key, "is set twice")
-		}
-		e.unknown = append(e.unknown, m)
-		return
-	}
-	errs := len(e.reader.errs)
-	if e.field(m); len(e.reader.errs) == errs {
-		e.Options[key] = json.RawMessage(strconv.Quote(e.Timeout.String()))
-		e.Timeout += callGrace
-	}
-}
-
-// field reads one member of a server.
-func (e *entry) field(m hujson.ObjectMember) {
+// field reads one member of a server, which may be an option of a builtin. A timeout of one bounds the calls of the server too.
+func (e *entry) field(m hujson.ObjectMember, option bool) {
 	key := nameOf(m)
 	if _, twice := e.set[key]; twice {
 		e.fail(m.Name.StartOffset, key, "is set twice")
@@ -154,7 +106,7 @@ func (e *entry) field(m hujson.ObjectMember) {
 	e.set[key] = m.Name.StartOffset
 	f, ok := fields[key]
 	switch {
-	case !ok:
+	case !ok, option && key != "timeout":
 		e.unknown = append(e.unknown, m)
 	case f.refuse != "":
 		e.fail(m.Name.StartOffset, key, "%s", f.refuse)
@@ -166,6 +118,9 @@ func (e *entry) field(m hujson.ObjectMember) {
 		}
 		if err := f.read(e, value); err != nil {
 			e.fail(m.Value.StartOffset, key, "%v", err)
+		} else if option {
+			e.Options[key] = json.RawMessage(strconv.Quote(e.Timeout.String()))
+			e.Timeout += callGrace
 		}
 	}
 }
@@ -249,14 +204,9 @@ func (e *entry) conflicts(way string) {
 // upstream makes the server that the entry describes.
 func (e *entry) upstream() upstream.Server {
 	file := e.reader.file
-	s := upstream.Server{
-		Name: e.name, Timeout: e.Timeout, Concurrency: e.Concurrency, Rate: e.Rate,
-		ReadOnly: e.ReadOnly, Allow: e.Allow, Deny: e.Deny, Resources: e.Resources, Prompts: e.Prompts, With: e.With,
-		Expose: e.Expose, Overrides: e.Overrides,
-		Where: e.reader.where(e.offset), Secrets: e.secrets.words(), Version: e.spec.version(),
-		Probe: e.Probe, Identity: e.spec.identity(), StartTimeout: e.StartTimeout, Protocol: e.Protocol,
-		Asks: e.Asks, Roots: e.Roots,
-	}
+	s := e.Server
+	s.Name, s.Where, s.Secrets = e.name, e.reader.where(e.offset), e.secrets.words()
+	s.Version, s.Identity = hashOf(e.spec), e.spec.identity()
 	switch {
 	case e.Builtin != "":
 		s.Dial, s.InProcess = e.dial, true
@@ -284,9 +234,6 @@ func (e *entry) endpoint() upstream.Endpoint {
 		TLS: e.TLS, OAuth: e.OAuth, Where: e.reader.where(e.offset),
 	}
 }
-
-// version is a text that changes when anything changes.
-func (s *spec) version() string { return hashOf(s) }
 
 // hashOf is a hash of settings, which may hold secrets.
 func hashOf(settings any) string {

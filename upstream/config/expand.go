@@ -168,7 +168,9 @@ func (e *entry) envVariable(operand string, depth int) (string, error) {
 	case !ok:
 		return "", fmt.Errorf("the variable %s is not set; set it, or write ${%s:-default}", name, name)
 	}
-	e.secrets.ofVariable(name, value)
+	if !slices.Contains(public, name) {
+		e.secrets.add(value)
+	}
 	return value, nil
 }
 

@@ -15,17 +15,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tailscale/hujson"
 
+	"github.com/mcsh-dev/mcsh/internal/following"
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -269,5 +273,100 @@ func (r *reader) list(m hujson.ObjectMember) {
 		}
 		r.seen[name] = s.Name.StartOffset
 		r.server(name, s)
+	}
+}
+
+// Watch implements [upstream.Watcher]. Only a changed content counts: size and times of a file miss a write within their
+// resolution, and a new owner who makes the file readable.
+func (f *File) Watch(ctx context.Context, changed func()) error {
+	now := func() checksums { return f.now(ctx, f.lastRead()) }
+	following.Watch(ctx, f.lastRead, now, maps.Equal, changed)
+	return nil
+}
+
+// lastRead returns the checksums of the files that were read last; the map never changes.
+func (f *File) lastRead() checksums {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.read
+}
+
+// now returns the checksums of files as they are now.
+func (f *File) now(ctx context.Context, read checksums) checksums {
+	now := checksums{}
+	for path := range read {
+		now[path] = checksum(f.content(ctx, path))
+	}
+	return now
+}
+
+// A Member is a member of the file, or of an object in it.
+type Member struct {
+	Name string
+
+	offset int
+	value  hujson.Value
+	file   *reader
+}
+
+// Members reads the file and returns its members.
+func (f *File) Members(ctx context.Context) ([]Member, error) {
+	r, root := f.open(ctx)
+	members, _ := r.members(root) // Servers reports a file that is no object
+	return members, errors.Join(r.errs...)
+}
+
+// Place returns file:line, for messages.
+func (m Member) Place() string { return m.file.where(m.offset) }
+
+// Members returns the members of the value, repeated ones too; false: it is no object.
+func (m Member) Members() ([]Member, bool) { return m.file.members(m.value) }
+
+// JSON returns the value, without comments.
+func (m Member) JSON() json.RawMessage {
+	v := m.value.Clone()
+	v.Minimize()
+	return v.Pack()
+}
+
+func (r *reader) members(v hujson.Value) (list []Member, isObject bool) {
+	object, isObject := v.Value.(*hujson.Object)
+	if !isObject {
+		return nil, false
+	}
+	for _, m := range object.Members {
+		list = append(list, Member{Name: nameOf(m), offset: m.Name.StartOffset, value: m.Value, file: r})
+	}
+	return list, true
+}
+
+// groupsKey is the member of a file that holds groups of servers: {"groups": {"dev": ["github", "fs-*"]}}.
+const groupsKey = "groups"
+
+// Groups returns the groups that Servers has read last. Their servers may be those of other files.
+func (f *File) Groups() []upstream.Group {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.last)
+}
+
+// readGroups reads groups. The pool checks them, together with those of other files.
+func (r *reader) readGroups(m hujson.ObjectMember) {
+	object, ok := m.Value.Value.(*hujson.Object)
+	if !ok {
+		r.fail(m.Value.StartOffset, groupsKey, `want an object with a list of servers per group, such as {"dev": ["github", "fs-*"]}`)
+		return
+	}
+	for _, one := range object.Members {
+		name := nameOf(one)
+		key := groupsKey + "." + texts.Cut(name, maxShown)
+		value := one.Value.Clone()
+		value.Minimize()
+		list, err := decode[[]string](value.Pack(), "a list of names of servers")
+		if err != nil {
+			r.fail(one.Value.StartOffset, key, "%v", err)
+			continue
+		}
+		r.groups = append(r.groups, upstream.Group{Name: name, Servers: list, Where: r.where(one.Name.StartOffset)})
 	}
 }

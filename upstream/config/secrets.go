@@ -56,13 +56,6 @@ func (s *secrets) atLeast(least int, words ...string) {
 	}
 }
 
-// ofVariable adds a value from the environment.
-func (s *secrets) ofVariable(name, value string) {
-	if !slices.Contains(public, name) {
-		s.add(value)
-	}
-}
-
 // ofSpec adds the secrets in the members of an entry.
 func (s *secrets) ofSpec(p *spec) {
 	for _, value := range p.Headers {

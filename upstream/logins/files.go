@@ -91,35 +91,12 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	for {
-		f, err := openOwn(path, os.O_RDWR|os.O_CREATE)
-		if err != nil {
-			return nil, err
-		}
-		if err := flock.Wait(ctx, f); err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		switch same, err := isAt(f, path); {
-		case err != nil:
-			return nil, errors.Join(err, f.Close())
-		case same:
-			return func() { _ = f.Close() }, nil
-		}
-		f.Close() // somebody removed it while we waited
-	}
-}
-
-// isAt reports whether an open file is still the one with that path.
-func isAt(f *os.File, path string) (bool, error) {
-	there, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
+	f, err := flock.Acquire(ctx, func() (*os.File, error) { return openOwn(path, os.O_RDWR|os.O_CREATE) },
+		func() (fs.FileInfo, error) { return os.Lstat(path) })
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	ours, err := f.Stat()
-	return err == nil && os.SameFile(ours, there), err
+	return func() { _ = f.Close() }, nil
 }
 
 // replaceFile replaces a file whole, and returns when the disk has it. The caller has the lock of its writers.

@@ -28,6 +28,9 @@ type Key struct {
 	Issuer   string `json:"issuer"`   // of the authorization server
 }
 
+// text returns a text that only this key has.
+func (k Key) text() string { return strings.Join([]string{k.Server, k.Resource, k.Issuer}, "\x00") }
+
 func (k Key) compare(other Key) int {
 	return cmp.Or(strings.Compare(k.Server, other.Server), strings.Compare(k.Resource, other.Resource), strings.Compare(k.Issuer, other.Issuer))
 }

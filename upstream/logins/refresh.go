@@ -13,56 +13,36 @@ const (
 	askWait  = 60 * time.Second // for the issuer
 )
 
-// A flight is a refresh that this process is making.
-type flight struct {
-	stale string        // the access token that it replaces
-	done  chan struct{} // closed at its end
-	login Login         // after done
-	err   error         // after done
-}
-
 // Refresh replaces the access token of a login, by one process of the machine at a time. Where the stored token is no longer
 // stale, because another caller or process has replaced it, it returns that login and asks nobody. The end of ctx ends the wait
 // of the caller and not the refresh, whose answer could be lost: only its own limits of time end that. A login that its issuer
 // refuses, with an error that wraps [ErrEnded], is marked as ended. A fresh login that cannot be written counts in this process,
 // which goes on trying to write it.
 func (s *Store) Refresh(ctx context.Context, k Key, stale string, refresh func(context.Context, Login) (Login, error)) (Login, error) {
-	f, err := s.join(k, stale, func(f *flight) {
-		f.login, f.err = s.refresh(context.WithoutCancel(ctx), k, stale, refresh)
+	end := s.refreshes.DoChan(k.text()+"\x00"+stale, func() (any, error) {
+		if err := s.begin(); err != nil {
+			return Login{}, err
+		}
+		defer s.running.Done()
+		return s.refresh(context.WithoutCancel(ctx), k, stale, refresh)
 	})
-	if err != nil {
-		return Login{}, err
-	}
 	select {
-	case <-f.done:
-		return f.login, f.err
+	case r := <-end:
+		return r.Val.(Login), r.Err
 	case <-ctx.Done():
 		return Login{}, context.Cause(ctx)
 	}
 }
 
-// join returns the flight that replaces the stale token, which it starts if there is none.
-func (s *Store) join(k Key, stale string, fly func(*flight)) (*flight, error) {
+// begin counts work that Close waits for. It fails after Close.
+func (s *Store) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := context.Cause(s.closing); err != nil {
-		return nil, err
+		return err
 	}
-	if f := s.flights[k]; f != nil && f.stale == stale {
-		return f, nil
-	}
-	f := &flight{stale: stale, done: make(chan struct{})}
-	s.flights[k] = f
-	s.running.Go(func() {
-		fly(f)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.flights[k] == f {
-			delete(s.flights, k)
-		}
-		close(f.done)
-	})
-	return f, nil
+	s.running.Add(1)
+	return nil
 }
 
 // refresh makes a refresh while it has the lock of the login.

@@ -10,9 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // Options say how a store seals its file.
@@ -32,11 +33,12 @@ type Store struct {
 	last    snapshot   // guarded by reading
 
 	mu      sync.Mutex
-	flights map[Key]*flight // refreshes of this process; guarded by mu
 	unsaved []unsaved       // guarded by mu
 	closing context.Context // ends when the store closes; ended under mu
 	end     context.CancelCauseFunc
-	running sync.WaitGroup // of flights, and of those that save later
+	running sync.WaitGroup // refreshes, and those that save later
+
+	refreshes singleflight.Group // of this process, by login and stale token
 }
 
 // A snapshot is the file as it was read.
@@ -61,8 +63,8 @@ func Open(dir string, o Options) (*Store, error) {
 	closing, end := context.WithCancelCause(context.Background())
 	return &Store{
 		path:    filepath.Join(dir, "logins"),
-		keys:    &keys{file: o.KeyFile, ring: guarded(o.Keyring, o.KeyringWait), kept: map[string][]byte{}},
-		flights: map[Key]*flight{}, closing: closing, end: end,
+		keys:    &keys{file: o.KeyFile, ring: guarded(o.Keyring, o.KeyringWait)},
+		closing: closing, end: end,
 	}, nil
 }
 
@@ -296,7 +298,7 @@ const changeWait = 30 * time.Second
 
 // lockOf names the file that is locked while a login is refreshed.
 func (s *Store) lockOf(k Key) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{k.Server, k.Resource, k.Issuer}, "\x00")))
+	sum := sha256.Sum256([]byte(k.text()))
 	return filepath.Join(filepath.Dir(s.path), "refresh-"+hex.EncodeToString(sum[:16])+".lock")
 }
 
@@ -306,4 +308,52 @@ func (s *Store) lockLogin(ctx context.Context, k Key) (unlock func(), err error)
 		return nil, fmt.Errorf("waiting for others that refresh the login of %s: %w", k.Server, err)
 	}
 	return unlock, nil
+}
+
+// savePause is the time between two attempts to write a fresh login.
+const savePause = time.Second
+
+// An unsaved login is fresh, and could not be written. It counts until somebody replaces or deletes the old one in the file.
+type unsaved struct{ old, fresh Login }
+
+// withUnsaved returns a copy of the logins of the file, with the fresher ones of this process.
+func (s *Store) withUnsaved(list []Login) []Login {
+	list = slices.Clone(list)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.unsaved {
+		if at, found := find(list, u.old.Key); found && list[at].sameTokens(u.old) {
+			list[at] = u.fresh
+		}
+	}
+	return list
+}
+
+// saveLater keeps a fresh login, and tries to write it until that works. The end of the store is the last attempt.
+func (s *Store) saveLater(old, fresh Login) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsaved = append(s.unsaved, unsaved{old, fresh})
+	s.running.Go(func() {
+		for last := false; !last; {
+			select {
+			case <-time.After(savePause):
+			case <-s.closing.Done():
+				last = true
+			}
+			if s.Writable(context.Background()) == nil {
+				return
+			}
+		}
+	})
+}
+
+// saved forgets what the file, with these logins now, has or no longer needs.
+func (s *Store) saved(list []Login) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsaved = slices.DeleteFunc(s.unsaved, func(u unsaved) bool {
+		at, found := find(list, u.old.Key)
+		return !found || !list[at].sameTokens(u.old)
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
@@ -30,8 +29,7 @@ func newSSE(c *client) *SSETransport {
 // Explain explains a failure. A server that refuses to open a stream often has the newer transport.
 func (t *SSETransport) Explain(err error) (msg, hint string) {
 	msg, hint = t.client.Explain(err)
-	var status *statusError
-	if errors.As(err, &status) && (status.status == http.StatusBadRequest || status.status == http.StatusMethodNotAllowed) {
+	if status, ok := errors.AsType[*statusError](err); ok && (status.status == http.StatusBadRequest || status.status == http.StatusMethodNotAllowed) {
 		hint = `check the path of url, or leave out "type": "sse" if this is a server of streamable HTTP` + at(t.Where)
 	}
 	return msg, hint
@@ -102,18 +100,14 @@ func (w *sse) begin(ctx context.Context) error {
 		return fmt.Errorf("%w: the stream does not begin with an address", errors.Join(rpc.ErrBroken, err))
 	}
 	to, err := w.client.target.Parse(strings.TrimSpace(string(first.data)))
-	if err != nil || origin(to) != origin(w.client.target) {
-		return &redirectError{originOrNone(to)}
+	if err != nil {
+		return &redirectError{"no address"}
+	}
+	if origin(to) != origin(w.client.target) {
+		return &redirectError{origin(to)}
 	}
 	w.signing.messages = to.String()
 	return nil
-}
-
-func originOrNone(u *url.URL) string {
-	if u == nil {
-		return "no address"
-	}
-	return origin(u)
 }
 
 // Next implements [rpc.Wire].
@@ -145,8 +139,7 @@ func (w *sse) Send(ctx context.Context, msg []byte) error {
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRPCError))
 		return resp.Body.Close()
 	}
-	var status *statusError
-	if errors.As(err, &status) && status.status/100 == 4 || notReached(err) {
+	if status, ok := errors.AsType[*statusError](err); ok && status.status/100 == 4 || notReached(err) {
 		return fmt.Errorf("%w: %w", rpc.ErrNotSent, err) // the answer would come on the stream: nobody has begun one
 	}
 	return err

@@ -29,7 +29,7 @@ func TestCommand(t *testing.T) {
 		{"s", `Bearer error="insufficient_scope"`, 403, true, "the server wants more rights than were granted: run mcsh login s"},
 	} {
 		p := person{endpoint: Endpoint{Name: c.name}, known: c.known}
-		got := p.command(&http.Response{StatusCode: c.status, Header: http.Header{"Www-Authenticate": {c.header}}, Request: &http.Request{}})
+		got, _ := p.command(&http.Response{StatusCode: c.status, Header: http.Header{"Www-Authenticate": {c.header}}, Request: &http.Request{}})
 		if got != c.want {
 			t.Errorf("%d %.80s: got %q, want %q", c.status, c.header, got, c.want)
 		}

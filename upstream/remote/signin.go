@@ -1,25 +1,21 @@
 package remote
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
+	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/upstream/logins"
 	"github.com/mcsh-dev/mcsh/upstream/signin"
 )
 
-// SignIn is how people sign in to an endpoint. The zero value leaves everything to the server.
-type SignIn struct {
-	ClientID, ClientSecret string   // of a client that is registered already
-	ClientMetadataURL      string   // of the document that describes us
-	CallbackPort           int      // of the redirect address; 0: any
-	MetadataURL            string   // of the authorization server's metadata
-	Issuer                 string   // the only one that is accepted; empty: any that the server names
-	Scopes                 []string // to ask for
-}
+// SignIn is how people sign in to an endpoint.
+type SignIn = signin.Settings
 
 // SignInServer returns the endpoint as package signin wants it.
 func (e Endpoint) SignInServer() (signin.Server, error) {
@@ -31,12 +27,7 @@ func (e Endpoint) SignInServer() (signin.Server, error) {
 	if err != nil {
 		return signin.Server{}, err
 	}
-	s := e.SignIn
-	return signin.Server{
-		Name: e.Name, URL: e.URL, HTTP: e.signInClient(own, others),
-		ClientID: s.ClientID, ClientSecret: s.ClientSecret, ClientMetadataURL: s.ClientMetadataURL, CallbackPort: s.CallbackPort,
-		MetadataURL: s.MetadataURL, Issuer: s.Issuer, Scopes: s.Scopes,
-	}, nil
+	return signin.Server{Name: e.Name, URL: e.URL, HTTP: e.signInClient(own, others), Settings: e.SignIn}, nil
 }
 
 func (e Endpoint) signInClient(own, others *tls.Config) *http.Client {
@@ -78,4 +69,79 @@ func (e Endpoint) Login(of []logins.Login) (login logins.Login, found bool) {
 		}
 	}
 	return login, found
+}
+
+// A signing says how the requests of one session are signed with logins. Their contexts hold it.
+type signing struct {
+	plain    bool                      // without a token
+	messages string                    // the address for messages that a server of the older transport has named
+	by       atomic.Pointer[signature] // of the first request; nil: there was none
+}
+
+// A signature is one sign-in of somebody. A refresh does not change it.
+type signature struct {
+	logins.Key
+	made int64
+}
+
+// signingKey is the key of a signing in a context.
+type signingKey struct{}
+
+func (s *signing) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, signingKey{}, s)
+}
+
+// signingOf returns the signing of a request. One outside of sessions has its own.
+func signingOf(req *http.Request) *signing {
+	if s, ok := req.Context().Value(signingKey{}).(*signing); ok {
+		return s
+	}
+	return new(signing)
+}
+
+// errOtherLogin is the error of a request in a session that began with another login. A server binds a session to its account,
+// so that another one needs a new session.
+var errOtherLogin = errors.New("somebody has signed in or out since the session began")
+
+// check refuses a login that is not the one with which the session began.
+func (s *signing) check(login logins.Login) error {
+	now := signature{login.Key, login.Made.UnixNano()}
+	if !s.by.CompareAndSwap(nil, &now) && *s.by.Load() != now {
+		return errOtherLogin
+	}
+	return nil
+}
+
+// allows reports whether a request gets the token of a login: its address is in the resource of the login. The address for
+// messages gets the token too, which the server of the stream has, and which names it on its own origin.
+func (s *signing) allows(login logins.Login, req *http.Request) bool {
+	to := req.URL.String()
+	return !s.plain && (signin.Covers(login.Resource, to) || s.messages != "" && to == s.messages)
+}
+
+// A signer adds tokens to requests, and gets others when they are refused.
+type signer interface {
+	// sign adds the current token to a request, if there is one for it, and returns the token.
+	sign(req *http.Request) (token string, err error)
+
+	// renew gets another token after a refusal, and reports whether the request should be made again. If not, and there is
+	// no error, it leaves the answer as it is.
+	renew(ctx context.Context, refused string, req *http.Request, resp *http.Response) (retry bool, err error)
+}
+
+// signer returns what signs the requests to the endpoint, or nil: nothing else than its headers do.
+func (t *client) signer(own, others *tls.Config) (signer, error) {
+	switch {
+	case t.OAuth != nil:
+		return t.OAuth.signer(t.base, t.baseTransport(others), t.target)
+	case t.signsPerson():
+		return newPerson(t.Endpoint, own, others), nil
+	}
+	return nil, nil
+}
+
+// signs reports whether requests have tokens: a program signs in, or somebody has done so.
+func (t *client) signs() bool {
+	p, ok := t.auth.(*person)
+	return t.auth != nil && (!ok || p.signedIn())
 }

@@ -109,8 +109,8 @@ func (t *Transport) FlushCancelled() { t.notifying.Wait() }
 // Fallback returns another transport to try, if the handshake failed as with a server that does not know this one, and a
 // function to call when the other one works.
 func (t *Transport) Fallback(err error) (other *SSETransport, works func()) {
-	var status *statusError
-	if !t.Either || !errors.As(err, &status) {
+	status, ok := errors.AsType[*statusError](err)
+	if !t.Either || !ok {
 		return nil, nil
 	}
 	switch s := status.status; {

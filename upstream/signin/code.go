@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/url"
@@ -43,7 +42,7 @@ func (t *Target) Begin(ctx context.Context, redirectURI string) (*Attempt, error
 	if err != nil {
 		return nil, err
 	}
-	a := &Attempt{target: t, client: client, redirectURI: redirectURI, verifier: oauth2.GenerateVerifier(), State: newState()}
+	a := &Attempt{target: t, client: client, redirectURI: redirectURI, verifier: oauth2.GenerateVerifier(), State: rand.Text() + rand.Text()} // 260 random bits
 	query := at.Query()
 	for name, value := range map[string]string{
 		"response_type": "code", "client_id": client.ID, "redirect_uri": redirectURI, "state": a.State, "resource": t.Resource,
@@ -60,13 +59,6 @@ func (t *Target) Begin(ctx context.Context, redirectURI string) (*Attempt, error
 	at.RawQuery = query.Encode()
 	a.URL = at.String()
 	return a, nil
-}
-
-// newState returns 256 random bits.
-func newState() string {
-	var random [32]byte
-	_, _ = rand.Read(random[:]) // it never fails
-	return base64.RawURLEncoding.EncodeToString(random[:])
 }
 
 // errState is the error of an address with the state of another sign-in.

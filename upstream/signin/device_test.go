@@ -138,7 +138,7 @@ func TestDevicePage(t *testing.T) {
 				device: `{"expires_in":600,"device_code":"d-code","user_code":"A","verification_uri":"https://other.example/device"}`,
 				tokens: []string{`{"access_token":"abc","token_type":"Bearer"}`},
 			}
-			server := signin.Server{Name: "h", URL: "https://h/mcp", HTTP: &http.Client{Transport: s}, Issuer: issuer}
+			server := signin.Server{Name: "h", URL: "https://h/mcp", HTTP: &http.Client{Transport: s}, Settings: signin.Settings{Issuer: issuer}}
 			target, err := signin.Discover(t.Context(), server, "")
 			if err != nil {
 				t.Fatal(err)
@@ -197,7 +197,7 @@ func FuzzMetadata(f *testing.F) {
 	f.Add(`{}`, `{"code_challenge_methods_supported":["S256"],"issuer":"https://h","authorization_endpoint":"https://h/?a=%zz","token_endpoint":"https://h/t"}`, `{"id_token":"a.b.c"}`)
 	f.Fuzz(func(t *testing.T, resource, issuer, tokens string) {
 		by := fuzzed{resource, issuer, tokens}
-		target, err := signin.Discover(t.Context(), signin.Server{URL: "https://h/mcp", HTTP: &http.Client{Transport: by}, ClientID: "c"}, "Bearer")
+		target, err := signin.Discover(t.Context(), signin.Server{URL: "https://h/mcp", HTTP: &http.Client{Transport: by}, Settings: signin.Settings{ClientID: "c"}}, "Bearer")
 		if err != nil {
 			return
 		}

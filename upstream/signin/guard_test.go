@@ -238,7 +238,7 @@ func TestScopes(t *testing.T) {
 		{supported: []string{"a"}, issuer: []string{"offline_access", "x"}, want: []string{"a", "offline_access"}},
 		{supported: []string{"a b", "", "\x1b", "\"", "ok"}, want: []string{"ok"}},
 	} {
-		s := Server{Scopes: c.configured, More: c.more}
+		s := Server{Settings: Settings{Scopes: c.configured}, More: c.more}
 		got := s.scopes(Challenge{Scopes: c.challenge}, &oauthex.ProtectedResourceMetadata{ScopesSupported: c.supported},
 			&issuer{AuthServerMeta: oauthex.AuthServerMeta{ScopesSupported: c.issuer}})
 		if !slices.Equal(got, c.want) {

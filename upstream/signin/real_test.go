@@ -63,7 +63,8 @@ func TestReal(t *testing.T) {
 			t.Parallel()
 			server := signin.Server{
 				Name: "hosted", URL: web.URL + "/mcp", HTTP: signin.NewHTTP(signin.Options{Server: web.URL}),
-				ClientID: c.client, ClientSecret: c.secret, ClientMetadataURL: c.document, More: []string{"write", "openid"},
+				Settings: signin.Settings{ClientID: c.client, ClientSecret: c.secret, ClientMetadataURL: c.document},
+				More:     []string{"write", "openid"},
 			}
 			if c.secret != "" {
 				server.Issuer = *issuer

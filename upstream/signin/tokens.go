@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/logins"
 )
 
@@ -52,19 +54,10 @@ func post(ctx context.Context, c *http.Client, endpoint string, client logins.Cl
 		req.SetBasicAuth(url.QueryEscape(client.ID), url.QueryEscape(client.Secret))
 	}
 	status, _, answer, err := do(c, req)
-	if err == nil && (status != http.StatusOK || refuses(answer)) {
+	if err == nil {
 		err = refusalIn(req.URL, status, answer, secrets...)
 	}
 	return answer, err
-}
-
-// refuses reports whether an answer with the status 200 is a refusal, as some servers have it.
-func refuses(body []byte) bool {
-	var said struct {
-		Code   string `json:"error"`
-		Access string `json:"access_token"`
-	}
-	return json.Unmarshal(body, &said) == nil && said.Code != "" && said.Access == ""
 }
 
 // errAnswer is the error of an answer with tokens that cannot be used. It does not show the answer.
@@ -141,3 +134,71 @@ func account(token string) string {
 }
 
 func joined(scopes []string) string { return strings.Join(scopes, " ") }
+
+// Refresh returns a login with new tokens. The issuer may have used up the old refresh token: then the new login is the
+// only one that works. The error wraps [logins.ErrEnded] if a person has to sign in again.
+func Refresh(ctx context.Context, c *http.Client, login logins.Login) (logins.Login, error) {
+	if login.RefreshToken == "" {
+		return login, fmt.Errorf("the issuer has given no token to refresh it with: %w", logins.ErrEnded)
+	}
+	answer, err := post(ctx, c, login.TokenEndpoint, login.Client, url.Values{
+		"grant_type": {"refresh_token"}, "refresh_token": {login.RefreshToken}, "resource": {login.Resource},
+	})
+	if refused, ok := errors.AsType[*Refusal](err); ok && refused.Code == "invalid_grant" {
+		return login, fmt.Errorf("%w: %w", err, logins.ErrEnded)
+	}
+	if err != nil {
+		return login, err
+	}
+	return tokens(answer).into(login)
+}
+
+// ErrNoRevocation is the error of an issuer that cannot end a login: its tokens work until they expire.
+var ErrNoRevocation = errors.New("the issuer does not end sign-ins")
+
+// Revoke ends a login at its issuer (RFC 7009): the refresh token first, because most issuers then end the other too.
+func Revoke(ctx context.Context, c *http.Client, login logins.Login) error {
+	if login.RevocationEndpoint == "" {
+		return ErrNoRevocation
+	}
+	var failed []error
+	for _, one := range []struct{ kind, token string }{
+		{"refresh_token", login.RefreshToken}, {"access_token", login.AccessToken},
+	} {
+		if one.token == "" {
+			continue
+		}
+		_, err := post(ctx, c, login.RevocationEndpoint, login.Client, url.Values{"token": {one.token}, "token_type_hint": {one.kind}})
+		if refused, ok := errors.AsType[*Refusal](err); ok && refused.Code == "unsupported_token_type" {
+			continue // this issuer ends only the other kind
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// Revoke ends a login that was kept before. The tokens go only where the metadata of its issuer says now, and to no other issuer
+// than the one that the operator has chosen: a login is a record in a file.
+func (s Server) Revoke(ctx context.Context, login logins.Login) error {
+	if login.RevocationEndpoint == "" {
+		return ErrNoRevocation
+	}
+	if s.Issuer != "" && !SameIssuer(login.Issuer, s.Issuer) {
+		return fmt.Errorf("the sign-in is of %s, and the configuration has another issuer", texts.Cut(login.Issuer, maxWords))
+	}
+	var found *issuer
+	var err error
+	if s.MetadataURL != "" {
+		found, err = configuredIssuer(ctx, s)
+	} else {
+		found, err = findIssuer(ctx, s.HTTP, login.Issuer)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !SameIssuer(found.Issuer, login.Issuer):
+		return fmt.Errorf("the sign-in is of %s, and the configuration has another issuer", texts.Cut(login.Issuer, maxWords))
+	}
+	login.RevocationEndpoint = found.RevocationEndpoint
+	return Revoke(ctx, s.HTTP, login)
+}

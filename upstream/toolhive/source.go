@@ -68,10 +68,11 @@ type Source struct {
 	watched bool   // a ToolHive that comes later is still found
 	missed  bool   // it was logged that ToolHive does not answer
 
-	mu     sync.Mutex // guards what follows
-	looked bool       // at least once
-	list   []entry    // sorted by name; its entries do not change
-	state  State
+	first sync.Once // call of Servers
+
+	mu    sync.Mutex // guards what follows
+	list  []entry    // sorted by name; its entries do not change
+	state State
 }
 
 var _ upstream.Watcher = (*Source)(nil)
@@ -125,24 +126,18 @@ func (s *Source) update(do func(*State)) {
 // Servers returns the servers of the last list, sorted by name. The first call asks for the list, and waits a short
 // time; Watch finds a ToolHive that is slower. There is no error: without ToolHive there are no servers.
 func (s *Source) Servers(ctx context.Context) ([]upstream.Server, error) {
-	if _, looked := s.last(); !looked {
+	s.first.Do(func() {
 		ctx, cancel := context.WithTimeout(ctx, s.o.Wait)
 		defer cancel()
 		_, _ = s.look(ctx) // the error is in the state, and logged
-	}
-	list, _ := s.last()
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var servers []upstream.Server
-	for _, e := range list {
+	for _, e := range s.list {
 		servers = append(servers, e.Server)
 	}
 	return servers, nil
-}
-
-// last returns the last list, and whether ToolHive was asked for one.
-func (s *Source) last() (list []entry, looked bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.list, s.looked
 }
 
 // Watch asks for the list at every interval, and calls changed when servers have come, gone or changed. While ToolHive
@@ -174,9 +169,6 @@ func (s *Source) Watch(ctx context.Context, changed func()) error {
 
 // look asks for the list and reports whether servers have changed.
 func (s *Source) look(ctx context.Context) (changed bool, err error) {
-	s.mu.Lock()
-	s.looked = true
-	s.mu.Unlock()
 	list, flaws, err := s.workloads(ctx)
 	if err != nil {
 		s.logLoss(err)
