@@ -53,7 +53,7 @@ func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		step.Does += " (" + traits.Note + ")"
 	}
 	for _, n := range inputs {
-		step.Effect = max(step.Effect, effectOf(n.Steps))
+		step.Changes = step.Changes || changing(n.Steps)
 		for _, inner := range n.Steps {
 			step.Replayable = step.Replayable && inner.Replayable
 		}

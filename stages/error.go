@@ -203,10 +203,15 @@ func flatten(err error) []*Error {
 		}
 		return all
 	}
+	return []*Error{AsError(err)}
+}
+
+// AsError returns the Error that err is or wraps. Any other error becomes INTERNAL.
+func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
-		return []*Error{e}
+		return e
 	}
-	return []*Error{{Code: Internal, Msg: err.Error(), Err: err}}
+	return &Error{Code: Internal, Msg: err.Error(), Err: err}
 }
 
 // fielded says which member of the stage e is about.

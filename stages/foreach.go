@@ -67,7 +67,7 @@ func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Ste
 
 // eachStep wraps compiled stages so that they run once per item. collect is the form of the results where o names none.
 func eachStep(body []*Step, o Mapping, retryOn *regexp.Regexp, s Scope, collect string, timeout time.Duration) *Step {
-	f := &forEach{Mapping: o, body: body, effect: effectOf(body), retryOn: retryOn, direct: s.direct, inner: s.Each}
+	f := &forEach{Mapping: o, body: body, changes: changing(body), retryOn: retryOn, direct: s.direct, inner: s.Each}
 	f.Concurrency = max(1, min(cmp.Or(o.Concurrency, defaultConcurrency(body)), maxConcurrency))
 	if chains := chainsOf(body); chains > 0 {
 		f.Concurrency = min(f.Concurrency, max(1, commandsAtOnce/chains))
@@ -76,7 +76,7 @@ func eachStep(body []*Step, o Mapping, retryOn *regexp.Regexp, s Scope, collect 
 	f.OnError = cmp.Or(o.OnError, onErrorFail)
 	f.raw = f.Collect == collectLines && !o.WithItem && len(body) > 0 && body[len(body)-1].Command != nil
 	step := &Step{
-		Effect: f.effect, each: f, Nested: []Nested{{Steps: body}},
+		Changes: f.changes, each: f, Nested: []Nested{{Steps: body}},
 		clock:   clock{timeout, s.Limits.Run, "run", `the stage's "timeout"`},
 		Does:    "runs once per item",
 		Expects: "a JSON array, JSON values or lines",
@@ -90,7 +90,7 @@ func eachStep(body []*Step, o Mapping, retryOn *regexp.Regexp, s Scope, collect 
 		f.Retries = 0
 	}
 	for _, t := range tools {
-		t.tool.stale = t.tool.stale || step.Effect == Changes
+		t.tool.stale = t.tool.stale || step.Changes
 	}
 	step.Bind = f.bind
 	return step
@@ -160,7 +160,7 @@ type forEach struct {
 	Mapping // with its defaults
 
 	body    []*Step
-	effect  Effect
+	changes bool
 	retryOn *regexp.Regexp // errors whose items are tried again; nil: all that may be
 	raw     bool           // results are bytes, passed on as they are
 	direct  bool           // it gets the item of the for_each around it, unchanged
@@ -296,7 +296,7 @@ func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
 		return nil, nil
 	}
 	l := links[0]
-	if s := l.steps[0]; s.Command == nil || len(s.Nested) > 0 || s.Effect == Changes {
+	if s := l.steps[0]; s.Command == nil || len(s.Nested) > 0 || s.Changes {
 		return nil, nil
 	}
 	session, err := r.commands(ctx)

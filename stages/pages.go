@@ -373,8 +373,8 @@ func (w *pages) differs(value json.RawMessage) error {
 
 // located says in an error at which page it happened.
 func (w *pages) located(err error) error {
-	var e *Error
-	if !errors.As(err, &e) || echo(err) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || echo(err) {
 		return err
 	}
 	c := *e

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -32,7 +33,7 @@ func pattern(text string) (*regexp.Regexp, error) {
 	var bad *syntax.Error
 	switch {
 	case errors.As(err, &bad):
-		return nil, wrong("retry_on is not a regular expression: %s at character %d: %s", bad.Code, mistakeAt(text, bad), texts.Quote(bad.Expr))
+		return nil, wrong("retry_on is not a regular expression: %s%s: %s", bad.Code, placeOf(bad, text), texts.Quote(bad.Expr))
 	case err != nil:
 		return nil, err
 	}
@@ -71,38 +72,11 @@ func instructions(re *syntax.Regexp, limit int) int {
 	return n * max(re.Min, re.Max, 1)
 }
 
-// mistakeAt returns which character of a pattern a mistake begins at, counted from 1.
-func mistakeAt(text string, bad *syntax.Error) int {
-	at := max(0, strings.Index(text, bad.Expr))
-	if bad.Expr == text {
-		at = oddParenthesis(text)
+// placeOf says at which character of a pattern a mistake begins, counted from 1; empty: the mistake is the whole pattern's.
+func placeOf(bad *syntax.Error, text string) string {
+	at := strings.Index(text, bad.Expr)
+	if at < 0 || bad.Expr == text {
+		return ""
 	}
-	return utf8.RuneCountInString(text[:at]) + 1
-}
-
-// oddParenthesis returns the offset of a parenthesis that has no other, or 0: the mistakes for which the regexp
-// package names the whole pattern.
-func oddParenthesis(text string) int {
-	var open []int
-	class := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\\':
-			i++
-		case class:
-			class = c != ']'
-		case c == '[':
-			class = true
-		case c == '(':
-			open = append(open, i)
-		case c == ')' && len(open) == 0:
-			return i
-		case c == ')':
-			open = open[:len(open)-1]
-		}
-	}
-	if len(open) > 0 {
-		return open[len(open)-1]
-	}
-	return 0
+	return fmt.Sprintf(" at character %d", utf8.RuneCountInString(text[:at])+1)
 }

@@ -68,7 +68,7 @@ func (rec *record) attach(links []*link, dry bool) {
 		last := l.steps[len(l.steps)-1]
 		name := outputName(last.place.top())
 		switch {
-		case last.isWindow() || dry && l.effect() == Changes:
+		case last.isWindow() || dry && l.changes():
 		case last.origin != nil && len(last.origin.replay) == 0 && rec.share(last.origin.storedRun, last.origin.stage, name):
 		default:
 			l.record, l.output = rec, name

@@ -186,7 +186,7 @@ func (m *Meter) own() StageReport {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.counts
-	r.Place, r.Label, r.Changes = m.step.place, m.step.Label, m.step.Effect == Changes
+	r.Place, r.Label, r.Changes = m.step.place, m.step.Label, m.step.Changes
 	r.LeftOut = slices.Sorted(slices.Values(r.LeftOut))
 	r.Complete = m.lists > 0 && m.lists == m.ended
 	r.Messages, r.OtherMessages = m.failures.most(shownMessages)
