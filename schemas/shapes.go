@@ -84,7 +84,7 @@ func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
 	}
 	sh, ok := s.kinds[kind]
 	if !ok {
-		return []*stages.Error{s.badKind(kind, fields)}
+		return []*stages.Error{s.badKind(kind)}
 	}
 	errs := readNode(stage).repeated(nil, sh.nested)
 	flaws, err := sh.validator.check(steps, value, false)
@@ -222,33 +222,15 @@ func (s *StageChecker) fieldHint(kind, name, target string) string {
 	return hint
 }
 
-// badKind returns the error of a stage without a known type.
-func (s *StageChecker) badKind(kind string, fields map[string]any) *stages.Error {
-	types := "the types are " + strings.Join(s.names, ", ")
-	likely := s.likelyKind(fields)
-	given, present := fields["type"]
-	if !present && kind == "" {
-		if likely != "" {
-			return wrong("type", fmt.Sprintf(`add "type": %q`, likely), `missing field "type"`)
-		}
-		return wrong("type", types, `missing field "type"`)
+// badKind returns the error of a stage of an unknown kind.
+func (s *StageChecker) badKind(kind string) *stages.Error {
+	hint := "the types are " + strings.Join(s.names, ", ")
+	if slices.Contains(programs, kind) && slices.Contains(s.names, "command") {
+		hint = fmt.Sprintf(`write "type": "command", "command": %q`, kind)
+	} else if best := s.meantKind(kind); best != "" {
+		hint = fmt.Sprintf("did you mean %q? %s", best, hint)
 	}
-	name, isString := given.(string)
-	if present && !isString {
-		return wrong("type", types, "type must be a string, got %s", show(given))
-	}
-	if name == "" {
-		name = kind
-	}
-	hint := types
-	if slices.Contains(programs, name) && slices.Contains(s.names, "command") {
-		hint = fmt.Sprintf(`write "type": "command", "command": %q`, name)
-	} else if best := s.meantKind(name); best != "" {
-		hint = fmt.Sprintf("did you mean %q? %s", best, types)
-	} else if likely != "" {
-		hint = fmt.Sprintf(`write "type": %q; %s`, likely, types)
-	}
-	return wrong("type", hint, "unknown stage type %s", texts.JSON(texts.Fit(name, maxShown)))
+	return wrong("type", hint, "unknown stage type %s", texts.JSON(texts.Fit(kind, maxShown)))
 }
 
 func (s *StageChecker) meantKind(name string) string {
@@ -256,26 +238,6 @@ func (s *StageChecker) meantKind(name string) string {
 		return target
 	}
 	return nearest.Name(name, s.names)
-}
-
-// likelyKind guesses the kind of a stage: it is the one with most of its fields.
-func (s *StageChecker) likelyKind(fields map[string]any) string {
-	best, most := "", 0
-	for _, name := range s.names {
-		score := 0
-		for field := range fields {
-			known := s.kinds[name].fields
-			if field != "type" && slices.Contains(known, field) {
-				score += 2
-			} else if slices.ContainsFunc(synonyms[strings.ToLower(field)], func(f string) bool { return slices.Contains(known, f) }) {
-				score++
-			}
-		}
-		if score > most {
-			best, most = name, score
-		}
-	}
-	return best
 }
 
 // repeated returns an error for every member that an object holds twice: JSON decoders would drop the first silently.
