@@ -37,39 +37,33 @@ func pattern(text string) (*regexp.Regexp, error) {
 	case err != nil:
 		return nil, err
 	}
-	if instructions(parsed, maxInstructions) > maxInstructions {
+	if PatternSize(parsed) > maxInstructions {
 		return nil, fielded("retry_on", Errorf(InvalidPipeline, "write fewer repetitions: those within others multiply, .* has no number",
 			"retry_on compiles to more than %d instructions", maxInstructions))
 	}
 	return regexp.Compile(text)
 }
 
-// instructions returns how many instructions a pattern is compiled to, or a few more; any number above limit if
-// they are more than limit. It counts them in the parsed pattern: compiling ((a{30}){30}){30} takes the memory that is to be saved.
-func instructions(re *syntax.Regexp, limit int) int {
-	n := 1
+// runesPerInstruction: so many runes of a character class take the memory of an instruction.
+const runesPerInstruction = 8
+
+// PatternSize counts the instructions of a parsed pattern after package regexp has unrolled its repetitions.
+func PatternSize(re *syntax.Regexp) int {
+	size := 1
+	for _, sub := range re.Sub {
+		size += PatternSize(sub)
+	}
 	switch re.Op {
 	case syntax.OpLiteral:
-		n = len(re.Rune)
-	case syntax.OpConcat:
-		n = 0
-	case syntax.OpAlternate:
-		n = len(re.Sub) - 1
-	case syntax.OpCapture, syntax.OpStar:
-		n = 2
+		size = len(re.Rune)
+	case syntax.OpCharClass:
+		size += len(re.Rune) / runesPerInstruction
+	case syntax.OpCapture, syntax.OpStar, syntax.OpAlternate:
+		size += len(re.Sub)
+	case syntax.OpRepeat:
+		size *= max(re.Min+1, re.Max) // + 1: the rest of a repetition without end
 	}
-	for _, sub := range re.Sub {
-		if n += instructions(sub, limit); n > limit {
-			return n
-		}
-	}
-	switch {
-	case re.Op != syntax.OpRepeat:
-		return n
-	case re.Max < 0: // the last one is a loop
-		n++
-	}
-	return n * max(re.Min, re.Max, 1)
+	return max(size, 1)
 }
 
 // placeOf says at which character of a pattern a mistake begins, counted from 1; empty: the mistake is the whole pattern's.
