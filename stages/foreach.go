@@ -290,7 +290,7 @@ func (r *Run) bindEach(ctx context.Context, body []*Step) (Filter, *mapped, []*M
 }
 
 // mapper returns how the links of a for_each are run on many items: where they are one command that reads nothing but its
-// item, and the session knows how. Else it returns nil.
+// item, and the session takes many. Else it returns nil.
 func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
 	if len(links) != 1 || len(links[0].steps) != 1 {
 		return nil, nil
@@ -303,13 +303,9 @@ func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, ok := session.(Mapper)
-	if !ok {
-		return nil, nil
-	}
 	c := *l.steps[0].Command
 	c.Each, c.LineBuffered = true, stopEarly(l.onward[1:])
-	filter, err := m.Map(c, func(_ int, u Usage) { l.meters[0].add(u) })
+	filter, err := session.Map(c, func(_ int, u Usage) { l.meters[0].add(u) })
 	if filter == nil || err != nil {
 		return nil, err
 	}
