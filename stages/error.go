@@ -165,6 +165,17 @@ func (p Place) top() int {
 	return n
 }
 
+// Numbers returns the place with "*" for the names of branches, which agents write.
+func (p Place) Numbers() string {
+	parts := strings.Split(string(p), ".")
+	for i, part := range parts {
+		if strings.Trim(part, "0123456789") != "" {
+			parts[i] = "*"
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
 // nested reports whether a place is that of a stage within another.
 func (p Place) nested() bool { return strings.Contains(string(p), ".") }
 
@@ -212,6 +223,15 @@ func AsError(err error) *Error {
 		return e
 	}
 	return &Error{Code: Internal, Msg: err.Error(), Err: err}
+}
+
+// Join makes one error of several, nil of none.
+func Join(all []*Error) error {
+	errs := make([]error, len(all))
+	for i, e := range all {
+		errs[i] = e
+	}
+	return errors.Join(errs...)
 }
 
 // fielded says which member of the stage e is about.

@@ -175,7 +175,7 @@ func (s Scope) List(ctx context.Context, list List, kind ListKind, branch string
 
 // A Step is a compiled stage: what it is called, what it may change and how it becomes a filter.
 type Step struct {
-	Label   Label
+	Label Label
 	// Changes says that running the step may change something outside of the pipeline: it waits until every stage before it has
 	// succeeded, and a call that has begun finishes. Other steps only read: they may be started, cancelled and repeated freely.
 	Changes bool
