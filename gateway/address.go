@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -27,12 +28,7 @@ func ParseProxies(texts []string) (Proxies, error) {
 }
 
 func (p Proxies) trust(a netip.Addr) bool {
-	for _, prefix := range p {
-		if prefix.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(a) })
 }
 
 // mostHops bounds the proxies that client follows back.

@@ -20,22 +20,10 @@ import (
 // wrongCall lists all mistakes in the arguments of a call.
 type wrongCall []*stages.Error
 
-func (w wrongCall) Error() string {
-	lines := make([]string, len(w))
-	for i, e := range w {
-		lines[i] = e.Error()
-	}
-	return strings.Join(lines, "; ")
-}
+func (w wrongCall) Error() string { return strings.ReplaceAll(w.Unwrap().Error(), "\n", "; ") }
 
 // Unwrap returns the mistakes.
-func (w wrongCall) Unwrap() []error {
-	errs := make([]error, len(w))
-	for i, e := range w {
-		errs[i] = e
-	}
-	return errs
-}
+func (w wrongCall) Unwrap() error { return stages.Join(w) }
 
 // decode fills the struct that into points to with the valid arguments of a call. The error for an unknown argument names
 // the nearest known one.
@@ -104,13 +92,4 @@ func shownUpTo(value string, most int) string {
 }
 
 // names is one string or an array of strings.
-type names []string
-
-// UnmarshalJSON accepts both forms.
-func (n *names) UnmarshalJSON(data []byte) error {
-	if len(data) > 0 && data[0] == '"' {
-		*n = make(names, 1)
-		return json.Unmarshal(data, &(*n)[0])
-	}
-	return json.Unmarshal(data, (*[]string)(n))
-}
+type names = stages.Args

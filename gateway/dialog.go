@@ -3,16 +3,22 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -208,4 +214,247 @@ func (d *dialog) refuse() {
 		delete(d.open, key)
 		o.answer <- nil
 	}
+}
+
+// Bounds of the dialogs without a request. One caller has as many as it may have runs, and this machine as many as all.
+const (
+	stateLife   = 10 * time.Minute // how long the client's answers are taken, and a result waits for them
+	parkedShare = 2                // at most so large a part of all runs
+)
+
+// dialogs holds the dialogs without a request.
+type dialogs struct {
+	seal *sealer
+
+	mu     sync.Mutex
+	parked map[string]*dialog // by id; guarded by mu
+}
+
+// noDialog is the answer to answers that nothing waits for. It says the same whatever the reason is.
+func noDialog() error {
+	return stages.Errorf(stages.UnknownRun,
+		`call again without requestState; a "from" stage with "resume" goes on from the kept outputs of a run`,
+		"no call of yours waits for these answers: it has ended, has these answers already, or had other arguments")
+}
+
+// A conversation is a call of a tool that may ask its client. The context of the call ends with the call, and kept when the
+// client has the result, or will not get it.
+type conversation func(ctx, kept context.Context) (mcp.Result, error)
+
+// converse runs a call that may ask its client. If the client is of the stateless era, a question ends the reply, and the call
+// goes on until the client calls again.
+func (g *Gateway) converse(ctx context.Context, req *mcp.CallToolRequest, s *slots, call conversation) (mcp.Result, error) {
+	if req.Params.RequestState != "" {
+		return g.rejoin(ctx, req)
+	}
+	if s != g.runs || ctx.Value(ableKey{}) == nil || !g.stateless(ctx, req) {
+		inner, end, err := g.begin(ctx, s, req.Extra)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+		return call(inner, ctx)
+	}
+	d, err := g.start(ctx, req, s, call)
+	if err != nil {
+		return nil, err
+	}
+	return g.follow(ctx, req, d)
+}
+
+// stateless reports whether the client of a call is of the stateless era.
+func (g *Gateway) stateless(ctx context.Context, req *mcp.CallToolRequest) bool {
+	c, direct := ctx.Value(callKey{}).(*Call)
+	return direct && c.marked || isModern(req)
+}
+
+// start starts a call whose context does not end with the request, but with the session, the gateway and the caller's access.
+func (g *Gateway) start(ctx context.Context, req *mcp.CallToolRequest, s *slots, call conversation) (*dialog, error) {
+	d := &dialog{
+		id: rand.Text(), of: g.bindingOf(req), caller: callerOf(req.Extra), size: lighten(ctx, req), room: g.o.Memory.Lease(),
+		news: make(chan struct{}, 1), done: make(chan struct{}), open: map[string]*openQuestion{},
+	}
+	d.kept, d.drop = context.WithCancel(context.WithoutCancel(ctx))
+	own, cancel := context.WithCancelCause(d.kept)
+	d.end = cancel
+	own = context.WithValue(context.WithValue(own, dialogKey{}, d), senderKey{}, progressSender(d.progress))
+	own, end, err := g.begin(own, s, req.Extra)
+	if err != nil {
+		d.drop()
+		return nil, err
+	}
+	context.AfterFunc(d.kept, d.room.Close)
+	left := func() bool { return true }
+	if life := g.sessions.lifeOf(req.Session); life != nil {
+		left = context.AfterFunc(life, func() { cancel(context.Cause(life)) })
+	}
+	go func() {
+		defer close(d.done)
+		defer cancel(nil)
+		defer end()
+		defer left()
+		defer func() {
+			if p := recover(); p != nil {
+				g.o.Log.Error("panic in a call", zap.String("type", fmt.Sprintf("%T", p)), zap.Stack("stack"))
+				d.result, d.err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+			}
+		}()
+		d.result, d.err = call(own, d.kept)
+	}()
+	return d, nil
+}
+
+// follow answers a request with what its call comes to, or with the questions that are open.
+func (g *Gateway) follow(ctx context.Context, req *mcp.CallToolRequest, d *dialog) (mcp.Result, error) {
+	detach := d.attach(ctx, req)
+	for {
+		select {
+		case <-d.done:
+		case <-d.news:
+			if !d.calm() {
+				break
+			}
+			requests := d.requests()
+			if len(requests) == 0 || ctx.Err() != nil {
+				continue
+			}
+			state, ok := g.park(d, req.Extra)
+			if !ok {
+				d.refuse()
+				continue
+			}
+			if detach() { // else the request has ended, and so does the call
+				return &mcp.CallToolResult{InputRequests: requests, RequestState: state}, nil
+			}
+			g.dialogs.take(d.id, d.round, d.of)
+		}
+		if d.over() {
+			detach()
+			context.AfterFunc(ctx, d.drop) // it ends when the answer is written
+			return d.result, d.err
+		}
+	}
+}
+
+func (d *dialog) over() bool {
+	select {
+	case <-d.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// park leaves a dialog without a request, and returns the state with which the client joins it. It reports false if too many are
+// without one, or if there is no memory for what they keep.
+func (g *Gateway) park(d *dialog, extra *mcp.RequestExtra) (state string, ok bool) {
+	g.dialogs.mu.Lock()
+	defer g.dialogs.mu.Unlock()
+	all, own := max(1, g.o.Runs/parkedShare), g.o.CallerRuns
+	if originOfCall(extra).local {
+		own = all
+	}
+	if !g.dialogs.room(d.of.caller, all, own) ||
+		d.room.Grow(d.size+int64(4*g.o.MaxOutput)-d.room.Used()) != nil {
+		return "", false
+	}
+	d.round++
+	round := d.round
+	d.late = time.AfterFunc(stateLife, func() { // the call has ended long before
+		if g.dialogs.take(d.id, round, d.of) != nil {
+			d.end(errUnanswered)
+			d.drop()
+		}
+	})
+	d.until = time.Now().Add(stateLife)
+	g.dialogs.parked[d.id] = d
+	return g.dialogs.seal.close(ticket{d.id, round, d.until}, d.of), true
+}
+
+// room makes room for one more dialog of a caller, if need be by removing the oldest one that has ended: one of the caller, or
+// else one of anybody where all have too many. The caller has s.mu.
+func (s *dialogs) room(caller string, all, most int) bool {
+	own := 0
+	var ended, others *dialog
+	for _, d := range s.parked {
+		oldest := &others
+		if d.of.caller == caller {
+			own++
+			oldest = &ended
+		}
+		if d.over() && (*oldest == nil || d.until.Before((*oldest).until)) {
+			*oldest = d
+		}
+	}
+	if own < most && len(s.parked) < all {
+		return true
+	}
+	if ended == nil && own < most {
+		ended = others
+	}
+	if ended == nil {
+		return false
+	}
+	s.remove(ended)
+	ended.drop()
+	return true
+}
+
+// end ends the dialogs without a request that some callers have, and gives back their memory.
+func (s *dialogs) end(has func(caller string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.parked {
+		if has(d.caller) {
+			s.remove(d)
+			d.drop() // ends its call, too
+		}
+	}
+}
+
+// remove removes a dialog. The caller has s.mu.
+func (s *dialogs) remove(d *dialog) {
+	d.late.Stop()
+	delete(s.parked, d.id)
+}
+
+// take removes the dialog that waits for the answers of a round, or returns nil.
+func (s *dialogs) take(id string, round uint32, of binding) *dialog {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.parked[id]
+	if d == nil || d.round != round || d.of != of {
+		return nil
+	}
+	s.remove(d)
+	return d
+}
+
+// rejoin gives the client's answers to its call, and answers with what the call comes to.
+func (g *Gateway) rejoin(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
+	of := g.bindingOf(req)
+	t, ok := g.dialogs.seal.open(req.Params.RequestState, of)
+	if !ok {
+		return nil, noDialog()
+	}
+	d := g.dialogs.take(t.id, t.round, of)
+	if d == nil {
+		return nil, noDialog()
+	}
+	d.answer(req.Params.InputResponses)
+	d.wake() // questions without an answer are asked again
+	return g.follow(ctx, req, d)
+}
+
+// A binding is what a dialog belongs to: a caller, and a tool with its groups and arguments.
+type binding struct{ caller, call string }
+
+// bindingOf returns the binding of a call. A client may write the same arguments with other white space.
+func (g *Gateway) bindingOf(req *mcp.CallToolRequest) binding {
+	var args bytes.Buffer
+	if json.Compact(&args, req.Params.Arguments) != nil { // there are none
+		args.Reset()
+	}
+	sum := sha256.Sum256(args.Bytes())
+	return binding{strings.Join([]string{originOfCall(req.Extra).key, callerOf(req.Extra)}, "\x00"), strings.Join([]string{req.Params.Name, g.runsName(req.Extra), string(sum[:])}, "\x00")}
 }

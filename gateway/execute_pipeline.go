@@ -62,6 +62,11 @@ func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call sc
 	return g.run(ctx, req, pipeline, call, begun, notify, asker)
 }
 
+// signIn asks the caller's person to sign in to the servers that a plan has failed for, and reports whether somebody has.
+func (g *Gateway) signIn(ctx context.Context, asker *stages.Asker, errs []*stages.Error) bool {
+	return len(errs) > 0 && g.o.Upstream != nil && g.o.Upstream.SignIn(ctx, asker, stages.Join(errs))
+}
+
 // depsOf returns what a pipeline of a caller has, without the saved pipelines.
 func (g *Gateway) depsOf(extra *mcp.RequestExtra) stages.Deps {
 	deps := g.deps

@@ -27,20 +27,15 @@ func (g *Gateway) listTools(ctx context.Context, req mcp.Request, next mcp.Metho
 	if len(list)+len(saved) == 0 {
 		return next(ctx, "tools/list", req)
 	}
-	cursor := ""
-	if p := req.(*mcp.ListToolsRequest).Params; p != nil {
-		cursor = p.Cursor
-	}
-	var own []json.RawMessage
+	var tools []*mcp.Tool
 	for _, t := range g.own {
-		one, err := json.Marshal(t.tool())
-		if err != nil {
-			return nil, err
-		}
-		own = append(own, one)
+		tools = append(tools, t.tool())
 	}
-	own = append(own, saved...)
-	return pageOf(req, "tools", cursor, own, len(list), func(i int) json.RawMessage { return exposedForm(ctx, list[i]) })
+	own, err := marshalEach(tools)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf(req, "tools", append(own, saved...), len(list), func(i int) json.RawMessage { return exposedForm(ctx, list[i]) })
 }
 
 // exposedForm is a tool as clients see it, or nil if they cannot have it.

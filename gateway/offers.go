@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,14 +149,14 @@ func isModern(req mcp.Request) bool {
 }
 
 // list answers with a page of offers, behind those of the gateway itself. A cursor counts the offers before its page.
-func (g *Gateway) list(req mcp.Request, member, cursor string, own []json.RawMessage, all []upstream.Offer, write func(upstream.Offer) json.RawMessage) (mcp.Result, error) {
-	return pageOf(req, member, cursor, own, len(all), func(i int) json.RawMessage { return write(all[i]) })
+func (g *Gateway) list(req mcp.Request, member string, own []json.RawMessage, all []upstream.Offer, write func(upstream.Offer) json.RawMessage) (mcp.Result, error) {
+	return pageOf(req, member, own, len(all), func(i int) json.RawMessage { return write(all[i]) })
 }
 
 // pageOf answers with a page of n things, behind those of the gateway itself. One that cannot be written is left out. A cursor
 // counts the things before its page.
-func pageOf(req mcp.Request, member, cursor string, own []json.RawMessage, n int, write func(i int) json.RawMessage) (mcp.Result, error) {
-	skip := 0
+func pageOf(req mcp.Request, member string, own []json.RawMessage, n int, write func(i int) json.RawMessage) (mcp.Result, error) {
+	skip, cursor := 0, cursorOf(req)
 	if cursor != "" {
 		var err error
 		if skip, err = strconv.Atoi(cursor); err != nil || skip < 0 {
@@ -184,6 +185,26 @@ func pageOf(req mcp.Request, member, cursor string, own []json.RawMessage, n int
 		r.add("nextCursor", []byte(strconv.Quote(strconv.Itoa(at))))
 	}
 	return r, nil
+}
+
+// cursorOf returns the cursor of a request for a page of a list; empty: it is the first one.
+func cursorOf(req mcp.Request) string {
+	if params := reflect.Indirect(reflect.ValueOf(req.GetParams())); params.IsValid() {
+		return params.FieldByName("Cursor").String()
+	}
+	return ""
+}
+
+// marshalEach writes each thing of a list as JSON.
+func marshalEach[T any](list []T) (all []json.RawMessage, err error) {
+	for _, one := range list {
+		text, err := json.Marshal(one)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, text)
+	}
+	return all, nil
 }
 
 // A question is a request about one offer of a server, on its way there.
@@ -272,4 +293,47 @@ func notFoundData(uri string) json.RawMessage {
 		return nil // cannot be: it is text
 	}
 	return data
+}
+
+// runsURI begins the URIs of outputs, which the gateway itself has.
+const runsURI = outputScheme + "://" + outputHost + "/"
+
+// outwardOffer returns the form of offers for clients in a view.
+func outwardOffer(ctx context.Context, kind upstream.Kind) func(upstream.Offer) json.RawMessage {
+	if upstream.ViewOf(ctx).Only() != "" {
+		return func(o upstream.Offer) json.RawMessage { return o.Raw }
+	}
+	return func(o upstream.Offer) json.RawMessage { return o.Outward(kind, outward.URI(o.Server, o.Key)) }
+}
+
+// listResources lists the resources of all servers, as far as they are known. Outputs of runs are not listed.
+func (g *Gateway) listResources(ctx context.Context, req mcp.Request, _ mcp.MethodHandler) (mcp.Result, error) {
+	return g.list(req, "resources", nil, g.o.Upstream.Offers(ctx, upstream.Resources), outwardOffer(ctx, upstream.Resources))
+}
+
+// listTemplates lists the templates of outputs, and those of all servers.
+func (g *Gateway) listTemplates(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	var own []json.RawMessage
+	if cursorOf(req) == "" && g.o.Kept != nil {
+		res, err := next(ctx, "resources/templates/list", req)
+		if err != nil {
+			return nil, err
+		}
+		if own, err = marshalEach(res.(*mcp.ListResourceTemplatesResult).ResourceTemplates); err != nil {
+			return nil, err
+		}
+	}
+	return g.list(req, "resourceTemplates", own, g.o.Upstream.Offers(ctx, upstream.Templates), outwardOffer(ctx, upstream.Templates))
+}
+
+// readResource reads a resource of a server, or an output.
+func (g *Gateway) readResource(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	uri := req.(*mcp.ReadResourceRequest).Params.URI
+	if strings.HasPrefix(uri, runsURI) {
+		return next(ctx, "resources/read", req)
+	}
+	return question{g, "resources/read", req, uri}.ask(ctx, func(ctx context.Context, call stages.Call) (upstream.Contents, error) {
+		call.Server = upstream.ViewOf(ctx).Only()
+		return g.o.Upstream.Read(ctx, call)
+	})
 }

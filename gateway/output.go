@@ -78,9 +78,9 @@ func (g *Gateway) readOutput(req *mcp.ReadResourceRequest) (*mcp.ReadResourceRes
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
 	data, release, err := stages.OpenOutput(g.runsOf(req.Extra), p.run, p.stage)
-	var e *stages.Error
+	e, failed := errors.AsType[*stages.Error](err)
 	switch {
-	case errors.As(err, &e) && e.Code == stages.UnknownRun:
+	case failed && e.Code == stages.UnknownRun:
 		return nil, mcp.ResourceNotFoundError(req.Params.URI)
 	case err != nil:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
@@ -180,8 +180,7 @@ func keptOutput(runs stages.Runs, run string) fullOutput {
 	}
 	data, release, err := stages.OpenOutput(runs, run, 0)
 	if err != nil {
-		var why stages.Incomplete
-		errors.As(err, &why)
+		why, _ := errors.AsType[stages.Incomplete](err)
 		return fullOutput{run: run, why: cmp.Or(string(why), asError(err).Msg)}
 	}
 	defer release()

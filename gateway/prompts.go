@@ -24,17 +24,13 @@ func promptName(server, prompt string) string {
 
 // listPrompts lists the prompts of all servers, as far as they are known.
 func (g *Gateway) listPrompts(ctx context.Context, req mcp.Request, _ mcp.MethodHandler) (mcp.Result, error) {
-	cursor := ""
-	if p := req.(*mcp.ListPromptsRequest).Params; p != nil {
-		cursor = p.Cursor
-	}
 	write := outwardOffer(ctx, upstream.Prompts)
 	if upstream.ViewOf(ctx).Only() == "" {
 		write = func(o upstream.Offer) json.RawMessage {
 			return o.Outward(upstream.Prompts, promptName(o.Server, o.Key))
 		}
 	}
-	return g.list(req, "prompts", cursor, nil, g.o.Upstream.Offers(ctx, upstream.Prompts), write)
+	return g.list(req, "prompts", nil, g.o.Upstream.Offers(ctx, upstream.Prompts), write)
 }
 
 // findPrompt returns the server and the prompt of a name. A name with a server in front belongs to that server, which nobody
@@ -102,7 +98,7 @@ func (g *Gateway) getPrompt(ctx context.Context, req mcp.Request, _ mcp.MethodHa
 func (g *Gateway) complete(ctx context.Context, req mcp.Request, _ mcp.MethodHandler) (mcp.Result, error) {
 	params := req.(*mcp.CompleteRequest).Params
 	if params.Ref == nil {
-		return question{g: g, req: req}.refuse("ref is missing")
+		return nil, question{g: g, req: req}.fault(stages.Errorf(stages.InvalidArguments, "", "ref is missing"))
 	}
 	q := question{g, "completion/complete", req, params.Ref.Name + params.Ref.URI} // a reference has one of them
 	return q.ask(ctx, func(ctx context.Context, call stages.Call) (c upstream.Contents, err error) {
@@ -129,9 +125,4 @@ func (g *Gateway) findTemplate(ctx context.Context, uri string) (server, origina
 		return only, uri, nil
 	}
 	return g.o.Upstream.Owner(ctx, uri)
-}
-
-// refuse is the answer to a question that lacks something.
-func (q question) refuse(why string) (mcp.Result, error) {
-	return nil, q.fault(stages.Errorf(stages.InvalidArguments, "", "%s", why))
 }

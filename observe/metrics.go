@@ -189,11 +189,11 @@ const codeOK = "OK"
 
 // codeOf returns the code of an outcome.
 func codeOf(err error) string {
-	var e *stages.Error
+	e, failed := errors.AsType[*stages.Error](err)
 	switch {
 	case err == nil:
 		return codeOK
-	case errors.As(err, &e) && e.Code != "":
+	case failed && e.Code != "":
 		return string(e.Code)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return string(stages.Cancelled)

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel"
@@ -106,24 +105,13 @@ func nameOfSession(id string) string {
 // stage begins the span of a stage, or of a chain of commands in the sandbox.
 func (t *Tracer) stage(ctx context.Context, place stages.Place, kind string, commands []string) (context.Context, func(error)) {
 	name := "stage " + kind
-	attributes := []attribute.KeyValue{attribute.String("mcsh.stage", numbers(place))}
+	attributes := []attribute.KeyValue{attribute.String("mcsh.stage", place.Numbers())}
 	if len(commands) > 0 {
 		name = "sandbox chain"
 		attributes = append(attributes, attribute.StringSlice("mcsh.commands", commands))
 	}
 	ctx, span := t.tracer.Start(ctx, name, trace.WithAttributes(attributes...))
 	return ctx, func(err error) { end(span, err) }
-}
-
-// numbers returns a place with "*" for the names of branches, which agents write.
-func numbers(place stages.Place) string {
-	parts := strings.Split(string(place), ".")
-	for i, part := range parts {
-		if strings.Trim(part, "0123456789") != "" {
-			parts[i] = "*"
-		}
-	}
-	return strings.Join(parts, ".")
 }
 
 // call begins the span of a call of a tool, and returns the trace to send to the server.

@@ -95,7 +95,7 @@ func (l *liner) open(t testing.TB, used func(int, stages.Usage)) (stages.MapFilt
 	}
 	t.Cleanup(func() { s.Close() })
 	c := stages.Command{Name: "tr", Args: []string{"a-z", "A-Z"}, Each: true}
-	many, err := s.(stages.Mapper).Map(c, used)
+	many, err := s.Map(c, used)
 	if err != nil || many == nil {
 		t.Fatalf("Map: %v", err)
 	}
@@ -297,7 +297,7 @@ func TestBatchClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	many, err := s.(stages.Mapper).Map(stages.Command{Name: "tr", Args: []string{"a", "b"}, Each: true}, nil)
+	many, err := s.Map(stages.Command{Name: "tr", Args: []string{"a", "b"}, Each: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +370,7 @@ func TestBatchOfItems(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			many, err := s.(stages.Mapper).Map(stages.Command{Name: "jq", Args: []string{"."}, Each: true}, nil)
+			many, err := s.Map(stages.Command{Name: "jq", Args: []string{"."}, Each: true}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"sync"
 
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
@@ -72,4 +74,29 @@ type Availability struct {
 	Version string // the first line of its version text; empty for what is part of mcsh
 	Package string // the Debian package that brings it
 	Refusal string // why it cannot be used; empty: it can
+}
+
+// StderrHeadMax is how many bytes of what a worker says are kept: the beginning, where the cause stands.
+const StderrHeadMax = 4 << 10
+
+// StderrHead keeps the beginning of what a worker, or what holds it, writes to standard error, for the error of a worker that
+// is lost. It takes everything and never fails; its methods may be called concurrently.
+type StderrHead struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (s *StderrHead) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buf.Write(b[:min(len(b), StderrHeadMax-s.buf.Len())])
+	return len(b), nil
+}
+
+// String returns what is kept, as text.
+func (s *StderrHead) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(bytes.ToValidUTF8(bytes.TrimSpace(s.buf.Bytes()), []byte("?")))
 }

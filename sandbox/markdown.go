@@ -50,8 +50,8 @@ func (p *Pool) Markdown(ctx context.Context, page, base string) (string, error) 
 
 // converted says why a page was not converted, without the name of the program.
 func converted(err error) error {
-	var e *stages.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*stages.Error](err)
+	if !ok {
 		return err
 	}
 	if _, said, ok := strings.Cut(e.Msg, ": "); ok && e.Code == stages.CommandFailed {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -51,7 +52,7 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 	return f.run, nil
 }
 
-// Map implements [stages.Mapper]: it is for programs that take items, and for those that map lines.
+// Map implements [stages.Session]: it is for programs that take items, and for those that map lines.
 func (s *session) Map(c stages.Command, used func(i int, u stages.Usage)) (stages.MapFilter, error) {
 	p, _ := programs.Find(c.Name)
 	takesItems := p.Script && p.Bin == ""
@@ -103,11 +104,7 @@ func unprepared(err error, name string) error {
 
 // at says which command of the chain an error is about.
 func at(err error, i int, name string) error {
-	var e *stages.Error
-	if !errors.As(err, &e) {
-		e = stages.Errorf(stages.Internal, "", "%w", err)
-	}
-	copied := *e
+	copied := *stages.AsError(err)
 	copied.Place, copied.Label = stages.Place(strconv.Itoa(i+1)), "command "+name
 	return &copied
 }
@@ -209,4 +206,37 @@ func (s *session) exchange(ctx context.Context, places chan struct{}, chain wire
 	s.judge(x.outcome, x.lost)
 	x.read = c.close()
 	return x, nil
+}
+
+// Keep implements [stages.Session]. A Read of in may still be under way when it returns, as with a filter.
+func (s *session) Keep(ctx context.Context, set int, name string, in io.Reader) error {
+	limit := s.pool.budget.Disk
+	chain, err := wire.Prepare(wire.Chain{Keep: &wire.Input{Set: uint32(set), Name: name, Disk: limit}})
+	if err != nil {
+		return err
+	}
+	x, err := s.exchange(ctx, s.keeping, chain, in, io.Discard)
+	switch {
+	case err != nil:
+		return err
+	case x.lost == nil && x.outcome.Failure == nil:
+		return nil
+	case ctx.Err() != nil:
+		return cancelled(ctx)
+	case x.read != nil:
+		return x.read
+	case x.lost != nil:
+		return lostError(x.lost)
+	}
+	return notKept(name, limit, x.outcome.Failure)
+}
+
+// notKept makes an error of an input that the worker has not kept.
+func notKept(name string, limit int64, f *wire.Failure) error {
+	if f.Reason == wire.DiskLimit {
+		return stages.Errorf(stages.LimitExceeded, "let the stages of the input pass on only what the command needs: fewer rows, fewer fields",
+			"the named inputs of the run, here @%s, need more than %s on disk, the limit of a run, or the disk is full", name, texts.Bytes(limit))
+	}
+	return stages.Errorf(stages.Internal, "this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh commands",
+		"the input @%s could not be kept: %s %s", name, f.Reason, texts.Cut(f.Detail, stderrShown))
 }

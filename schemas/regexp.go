@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dlclark/regexp2"
+
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 const (
@@ -69,29 +71,7 @@ func instructions(text string) (int, error) {
 	if err != nil {
 		return 1 + 2*len(text), nil // the backtracking engine does not unroll repetitions
 	}
-	return 2 + sizeOf(re), nil
-}
-
-// runesPerInstruction: so many runes of a character class take the memory of an instruction.
-const runesPerInstruction = 8
-
-// sizeOf counts the instructions of a parsed pattern after package regexp has unrolled its repetitions.
-func sizeOf(re *syntax.Regexp) int {
-	size := 1
-	for _, sub := range re.Sub {
-		size += sizeOf(sub)
-	}
-	switch re.Op {
-	case syntax.OpLiteral:
-		size = len(re.Rune)
-	case syntax.OpCharClass:
-		size += len(re.Rune) / runesPerInstruction
-	case syntax.OpCapture, syntax.OpStar, syntax.OpAlternate:
-		size += len(re.Sub)
-	case syntax.OpRepeat:
-		size *= max(re.Min+1, re.Max) // + 1: the rest of a repetition without end
-	}
-	return max(size, 1)
+	return 2 + stages.PatternSize(re), nil
 }
 
 // MatchString implements the library's interface; evaluations call match and count its steps.

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -133,19 +134,12 @@ func both(a, b *resultshape.Shape) *resultshape.Shape {
 	return &out
 }
 
+// byteKinds are the types of JSON values by their first bytes; all others begin a number.
+var byteKinds = map[byte]resultshape.Kinds{
+	'"': resultshape.Str, '{': resultshape.Object, '[': resultshape.Array, 't': resultshape.Bool, 'f': resultshape.Bool, 'n': resultshape.Null,
+}
+
 // kindOf returns the type of a JSON value.
 func kindOf(value json.RawMessage) resultshape.Kinds {
-	switch value[0] {
-	case '"':
-		return resultshape.Str
-	case '{':
-		return resultshape.Object
-	case '[':
-		return resultshape.Array
-	case 't', 'f':
-		return resultshape.Bool
-	case 'n':
-		return resultshape.Null
-	}
-	return resultshape.Num
+	return cmp.Or(byteKinds[value[0]], resultshape.Num)
 }

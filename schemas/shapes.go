@@ -36,7 +36,6 @@ type StageChecker struct {
 type shape struct {
 	validator *validator
 	fields    []string // in the order of the schema
-	required  []string
 	nested    []string // the fields that hold stages
 }
 
@@ -52,7 +51,7 @@ func NewShapes(kinds []stages.Kind) *StageChecker {
 			panic(fmt.Sprintf("schemas: compiling the schema of stage type %q: %v", k.Name, err))
 		}
 		s.names = append(s.names, k.Name)
-		s.kinds[k.Name] = shape{v, slices.Collect(schema.Properties.KeysFromOldest()), schema.Required, nestedFields(k)}
+		s.kinds[k.Name] = shape{v, slices.Collect(schema.Properties.KeysFromOldest()), nestedFields(k)}
 	}
 	return s
 }
@@ -84,7 +83,7 @@ func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
 	}
 	sh, ok := s.kinds[kind]
 	if !ok {
-		return []*stages.Error{s.badKind(kind, fields)}
+		return []*stages.Error{s.badKind(kind)}
 	}
 	errs := readNode(stage).repeated(nil, sh.nested)
 	flaws, err := sh.validator.check(steps, value, false)
@@ -98,7 +97,7 @@ func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
 	if more > 0 {
 		errs = append(errs, wrong("", "fix the ones listed first", "the stage has %s", texts.Count(more, "more mistake")))
 	}
-	return append(errs, s.integers(kind, fields)...)
+	return errs
 }
 
 // wrong makes the error for one field of a stage.
@@ -124,32 +123,6 @@ func splitName(errs []*stages.Error, fields map[string]any) {
 	}
 }
 
-// advice returns a hint about a value of the wrong type, or "".
-func (t teller) advice(fl flaw, kind string, required []string) string {
-	got, words := lookup(t.value, fl.path), t.words(fl)
-	_, isObject := got.(map[string]any)
-	switch {
-	case got == nil && len(fl.path) == 1 && slices.Contains(required, fl.path[0]):
-		return fmt.Sprintf("a %s stage needs this field: give %s", kind, alternatives(cutList(words, shownWords)))
-	case got == nil && inArray(t.value, fl.path):
-		return "leave it out of the array"
-	case got == nil:
-		return "leave the field out for its default"
-	case isObject && len(words) == 1 && strings.HasPrefix(words[0], articles["array"]):
-		return "put it into an array: [{...}]"
-	}
-	return ""
-}
-
-// inArray reports whether the value at path is an element of an array.
-func inArray(value any, path []string) bool {
-	if len(path) == 0 {
-		return false
-	}
-	_, ok := lookup(value, path[:len(path)-1]).([]any)
-	return ok
-}
-
 // errors returns the errors of flaws. A wrong name makes two flaws, an unknown field and the missing field that was meant:
 // only the first becomes an error.
 func (s *StageChecker) errors(kind string, fields map[string]any, flaws []flaw, t teller) (errs []*stages.Error) {
@@ -166,18 +139,15 @@ func (s *StageChecker) errors(kind string, fields map[string]any, flaws []flaw, 
 			target := s.closestField(kind, fl.member, fields, missing)
 			implied[target], hint = true, s.fieldHint(kind, fl.member, target)
 		}
-		errs = append(errs, t.asError(fl, hint, kind, s.kinds[kind].required))
+		errs = append(errs, t.asError(fl, hint))
 	}
 	return slices.DeleteFunc(errs, func(e *stages.Error) bool { return implied[e.Field] && strings.HasPrefix(e.Msg, missingField) })
 }
 
-// asError makes the error of a flaw in a stage of a kind with the required fields.
-func (t teller) asError(fl flaw, hint, kind string, required []string) *stages.Error {
+// asError makes the error of a flaw in a stage.
+func (t teller) asError(fl flaw, hint string) *stages.Error {
 	said, own := t.tell(fl)
 	hint = cmp.Or(hint, own)
-	if hint == "" && fl.about == "" {
-		hint = t.advice(fl, kind, required)
-	}
 	if fl.fixed && hint != "" { // the hint says that it is one of them
 		fl.fixed = false
 		said, _ = t.tell(fl)
@@ -222,33 +192,15 @@ func (s *StageChecker) fieldHint(kind, name, target string) string {
 	return hint
 }
 
-// badKind returns the error of a stage without a known type.
-func (s *StageChecker) badKind(kind string, fields map[string]any) *stages.Error {
-	types := "the types are " + strings.Join(s.names, ", ")
-	likely := s.likelyKind(fields)
-	given, present := fields["type"]
-	if !present && kind == "" {
-		if likely != "" {
-			return wrong("type", fmt.Sprintf(`add "type": %q`, likely), `missing field "type"`)
-		}
-		return wrong("type", types, `missing field "type"`)
+// badKind returns the error of a stage of an unknown kind.
+func (s *StageChecker) badKind(kind string) *stages.Error {
+	hint := "the types are " + strings.Join(s.names, ", ")
+	if slices.Contains(programs, kind) && slices.Contains(s.names, "command") {
+		hint = fmt.Sprintf(`write "type": "command", "command": %q`, kind)
+	} else if best := s.meantKind(kind); best != "" {
+		hint = fmt.Sprintf("did you mean %q? %s", best, hint)
 	}
-	name, isString := given.(string)
-	if present && !isString {
-		return wrong("type", types, "type must be a string, got %s", show(given))
-	}
-	if name == "" {
-		name = kind
-	}
-	hint := types
-	if slices.Contains(programs, name) && slices.Contains(s.names, "command") {
-		hint = fmt.Sprintf(`write "type": "command", "command": %q`, name)
-	} else if best := s.meantKind(name); best != "" {
-		hint = fmt.Sprintf("did you mean %q? %s", best, types)
-	} else if likely != "" {
-		hint = fmt.Sprintf(`write "type": %q; %s`, likely, types)
-	}
-	return wrong("type", hint, "unknown stage type %s", texts.JSON(texts.Fit(name, maxShown)))
+	return wrong("type", hint, "unknown stage type %s", texts.JSON(texts.Fit(kind, maxShown)))
 }
 
 func (s *StageChecker) meantKind(name string) string {
@@ -256,26 +208,6 @@ func (s *StageChecker) meantKind(name string) string {
 		return target
 	}
 	return nearest.Name(name, s.names)
-}
-
-// likelyKind guesses the kind of a stage: it is the one with most of its fields.
-func (s *StageChecker) likelyKind(fields map[string]any) string {
-	best, most := "", 0
-	for _, name := range s.names {
-		score := 0
-		for field := range fields {
-			known := s.kinds[name].fields
-			if field != "type" && slices.Contains(known, field) {
-				score += 2
-			} else if slices.ContainsFunc(synonyms[strings.ToLower(field)], func(f string) bool { return slices.Contains(known, f) }) {
-				score++
-			}
-		}
-		if score > most {
-			best, most = name, score
-		}
-	}
-	return best
 }
 
 // repeated returns an error for every member that an object holds twice: JSON decoders would drop the first silently.
@@ -292,25 +224,6 @@ func (n *node) repeated(path []string, skip []string) []*stages.Error {
 		if !slices.Contains(skip, m.name) {
 			errs = append(errs, m.value.repeated(at, nil)...)
 		}
-	}
-	return errs
-}
-
-// integers returns an error for every integer written with a fraction or an exponent, such as 3e3: JSON Schema accepts
-// it, but Go's decoder does not.
-func (s *StageChecker) integers(kind string, fields map[string]any) []*stages.Error {
-	var errs []*stages.Error
-	root := s.kinds[kind].validator.root
-	for _, name := range s.kinds[kind].fields {
-		number, ok := fields[name].(json.Number)
-		if !ok || !strings.ContainsAny(number.String(), ".eE") || root.Properties[name] == nil {
-			continue
-		}
-		types := root.Properties[name].Types
-		if types == nil || !slices.Equal(types.ToStrings(), []string{"integer"}) || !whole(number) {
-			continue // the schema reports a number that is not an integer
-		}
-		errs = append(errs, wrong(name, "write it with digits only", "%s must be a plain integer, got %s", name, number))
 	}
 	return errs
 }

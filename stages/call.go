@@ -250,14 +250,10 @@ func (c *caller) earlier(args json.RawMessage) (key string, result Result, known
 // ofCall marks the failure of a call, and says of one that took too long which limit that was, what became of it and how
 // to get more time. Its maker may keep the error and share it. ctx is the call's: only its end is no failure.
 func (c *caller) ofCall(ctx context.Context, err error, left bool) error {
-	var failed *Error
-	if !errors.As(err, &failed) {
-		if ctx.Err() != nil {
-			return err
-		}
-		failed = Errorf(Internal, "", "%w", err)
+	if _, failed := errors.AsType[*Error](err); !failed && ctx.Err() != nil {
+		return err
 	}
-	own := *failed
+	own := *AsError(err)
 	own.call = true
 	if own.Code == Timeout && !own.Answered {
 		own.Msg += fmt.Sprintf(" (%s)", c.m.step.clock.words())
@@ -359,8 +355,8 @@ func (c *caller) arguments(ctx context.Context, in io.Reader, room *memory.Lease
 
 // perItem adds to the refusal of an array that the tool can be called for each of its elements.
 func (c *caller) perItem(ctx context.Context, err error, input []byte, data *header) error {
-	var e *Error
-	if rest := trimBlank(input); !errors.As(err, &e) || c.each || len(rest) == 0 || rest[0] != '[' {
+	e, ok := errors.AsType[*Error](err)
+	if rest := trimBlank(input); !ok || c.each || len(rest) == 0 || rest[0] != '[' {
 		return err
 	}
 	first, none := newItems(bytes.NewReader(input), c.r.deps.Limits.Item, data).next()

@@ -50,7 +50,7 @@ type link struct {
 	needs  []*inputs // of its own commands: the filter is called when they are there
 }
 
-func (l *link) effect() Effect { return effectOf(l.steps) }
+func (l *link) changes() bool { return changing(l.steps) }
 
 // call runs the filter once, beside the inputs of its commands.
 func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error) {
@@ -104,15 +104,11 @@ func (l *link) explain(ctx context.Context, err error) error {
 	if err == nil || echo(err) {
 		return err
 	}
-	var e *Error
-	isError := errors.As(err, &e)
-	if ctx.Err() != nil && (!isError || cancelled(err) || l.effect() == ReadOnly) {
+	_, isError := errors.AsType[*Error](err)
+	if ctx.Err() != nil && (!isError || cancelled(err) || !l.changes()) {
 		return context.Cause(ctx) // a cancelled filter may return any error
 	}
-	if !isError {
-		e = &Error{Code: Internal, Msg: err.Error(), Err: err}
-	}
-	c := *e // its maker may keep the error and share it
+	c := *AsError(err) // its maker may keep the error and share it
 	return l.locate(&c)
 }
 
@@ -167,7 +163,7 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 	steps = r.rehearsed(all)
 	for i := 0; i < len(steps); {
 		n := 1
-		for steps[i].Command != nil && i+n < len(steps) && steps[i+n].Command != nil && steps[i+n].Effect == ReadOnly &&
+		for steps[i].Command != nil && i+n < len(steps) && steps[i+n].Command != nil && !steps[i+n].Changes &&
 			!r.ends(steps[i+n-1]) {
 			n++
 		}
@@ -191,7 +187,7 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 }
 
 func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
-	dry := r.dry.replaces(l.effect())
+	dry := r.dry.replaces(l.changes())
 	l.undone = dry
 	if l.steps[0].Command == nil {
 		if dry {
@@ -309,7 +305,7 @@ func (f *flow) run(ctx context.Context) error {
 // perform calls link i. A link with effects gets its input only when every link before it has succeeded.
 func (f *flow) perform(i int) error {
 	l, in := f.links[i], f.links[i].in
-	if i == 0 || l.effect() == ReadOnly {
+	if i == 0 || !l.changes() {
 		return l.call(l.ctx, in, l.out)
 	}
 	spool := f.r.newSpool()
@@ -317,8 +313,8 @@ func (f *flow) perform(i int) error {
 	step := l.steps[0]
 	// A link before it that may change something is not stopped half way, and its output is not lost. A dry run says how much
 	// there is to save.
-	changing := func(before *runningLink) bool { return before.effect() == Changes }
-	bounded := step.most > 0 && !(l.undone && step.tool == nil) && !slices.ContainsFunc(f.links[:i], changing)
+	effect := func(before *runningLink) bool { return before.changes() }
+	bounded := step.most > 0 && !(l.undone && step.tool == nil) && !slices.ContainsFunc(f.links[:i], effect)
 	if bounded {
 		in = io.LimitReader(in, step.most+1)
 	}
@@ -375,7 +371,7 @@ func (f *flow) record(i int, err error) bool {
 	if err == nil || echo(err) || f.cause != nil {
 		return false
 	}
-	if context.Cause(f.links[i].ctx) == errStopped && f.links[i].effect() == ReadOnly {
+	if context.Cause(f.links[i].ctx) == errStopped && !f.links[i].changes() {
 		return false
 	}
 	f.cause = err

@@ -53,7 +53,7 @@ func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		step.Does += " (" + traits.Note + ")"
 	}
 	for _, n := range inputs {
-		step.Effect = max(step.Effect, effectOf(n.Steps))
+		step.Changes = step.Changes || changing(n.Steps)
 		for _, inner := range n.Steps {
 			step.Replayable = step.Replayable && inner.Replayable
 		}
@@ -140,6 +140,9 @@ type Session interface {
 	// The filter's error is an *Error whose Place is the index of the command in the chain, counted from 1, and
 	// whose Sample holds the beginning of that command's input where it is known.
 	Prepare(chain []Command, used func(i int, u Usage)) (Filter, error)
+	// Map readies a command that runs on many items without waiting for the end of each. It returns nil where that is no better
+	// than to call what Prepare returns for each. It calls used for every item.
+	Map(c Command, used func(i int, u Usage)) (MapFilter, error)
 
 	// Keep reads in to its end and keeps it as an input of the commands with that set, for as long as the session
 	// lives. All inputs of a command are kept before a filter with it is called. It may be called concurrently.
@@ -147,13 +150,6 @@ type Session interface {
 
 	// Close ends everything that still runs and gives the worker back. It may be called more than once.
 	io.Closer
-}
-
-// A Mapper is a [Session] that can run a command on many items without waiting for the end of each.
-type Mapper interface {
-	// Map readies a command that runs once per item. It returns nil where that is no better than to call what Prepare
-	// returns for each. It calls used for every item.
-	Map(c Command, used func(i int, u Usage)) (MapFilter, error)
 }
 
 // A MapFilter is a [Filter] for many inputs: it runs each job that comes, up to atOnce of them side by side, until jobs is

@@ -67,7 +67,7 @@ func (s *shared) call(ctx context.Context, attempt int, args json.RawMessage) (o
 				return outcome{err: context.Cause(ctx)}, false
 			}
 		}
-		if x.serves(attempt) {
+		if x.attempt > 0 && (x.outcome.err == nil || x.attempt >= attempt) { // it serves this attempt
 			s.c.m.count(func(r *StageReport) { r.Shared++ })
 			return x.outcome, false
 		}
@@ -87,11 +87,6 @@ func (s *shared) wait(ctx context.Context, ended <-chan struct{}) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// serves reports whether a call at an attempt takes the outcome that is there.
-func (x *answer) serves(attempt int) bool {
-	return x.attempt > 0 && (x.outcome.err == nil || x.attempt >= attempt)
 }
 
 // lead makes the call of an answer and wakes who waits for it, also when the call panics. The caller has mu, but not while

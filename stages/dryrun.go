@@ -60,19 +60,19 @@ func (r *Run) rehearsed(steps []*Step) []*Step {
 	if r.dry == nil {
 		return steps
 	}
-	if i := slices.IndexFunc(steps, func(s *Step) bool { return s.Effect == Changes }); i >= 0 {
+	if i := slices.IndexFunc(steps, func(s *Step) bool { return s.Changes }); i >= 0 {
 		return steps[:i+1]
 	}
 	return steps
 }
 
-// replaces reports whether a step with that effect is not made but noted.
-func (h *rehearsal) replaces(e Effect) bool { return h != nil && e == Changes }
+// replaces reports whether a step that may change something is not made but noted.
+func (h *rehearsal) replaces(changes bool) bool { return h != nil && changes }
 
 // alone reports whether a dry run maps steps one item at a time, so that the first calls are those of the first items.
 // Where they call nothing, this costs nothing.
 func (h *rehearsal) alone(steps []*Step) bool {
-	if h == nil || len(steps) == 0 || steps[0].Effect != Changes {
+	if h == nil || len(steps) == 0 || !steps[0].Changes {
 		return false
 	}
 	if steps[0].each != nil {
@@ -138,7 +138,7 @@ func (h *rehearsal) result(ctx context.Context, steps []*Step) (*DryRun, error) 
 	defer h.mu.Unlock()
 	ran := len(h.r.rehearsed(steps))
 	d := &DryRun{Before: ran, After: len(steps) - ran}
-	if ran > 0 && steps[ran-1].Effect == Changes {
+	if ran > 0 && steps[ran-1].Changes {
 		d.Place, d.Label = steps[ran-1].place, steps[ran-1].Label.String()
 		d.Before = d.Place.top() - 1
 	}

@@ -60,9 +60,9 @@ func newEffectLog(r *Run, steps []*Step, resumed *resumption) (*effectLog, error
 		return nil, nil
 	}
 	l := &effectLog{r: r, earlier: map[string][]pastEffect{}}
-	changing := effectOf(steps) == Changes
+	changes := changing(steps)
 	if resumed != nil {
-		err := l.inherit(resumed.id, resumed, changing)
+		err := l.inherit(resumed.id, resumed, changes)
 		l.tasks.stand(l.earlier)
 		return l, err
 	}
@@ -72,7 +72,7 @@ func newEffectLog(r *Run, steps []*Step, resumed *resumption) (*effectLog, error
 			continue
 		}
 		known[s.origin.id] = true
-		if err := l.inherit(s.origin.id, nil, changing); err != nil {
+		if err := l.inherit(s.origin.id, nil, changes); err != nil {
 			return l, err
 		}
 	}
@@ -81,7 +81,7 @@ func newEffectLog(r *Run, steps []*Step, resumed *resumption) (*effectLog, error
 
 // inherit reads the effects of a run, or of the last of those that continue it: that one has the effects of all before.
 // Where the plan is another, the places of stages and items mean nothing any more.
-func (l *effectLog) inherit(run string, resumed *resumption, changing bool) error {
+func (l *effectLog) inherit(run string, resumed *resumption, changes bool) error {
 	last := run
 	if resumed == nil {
 		var err error
@@ -120,7 +120,7 @@ func (l *effectLog) inherit(run string, resumed *resumption, changing bool) erro
 			e = pastEffect{Run: e.Run, Key: e.Key, Unknown: e.Unknown}
 		}
 		l.write(e)
-		if !changing || resumed != nil && e.Place != "" && e.Place.top() <= resumed.from {
+		if !changes || resumed != nil && e.Place != "" && e.Place.top() <= resumed.from {
 			continue // nothing can repeat it
 		}
 		if err := l.r.hold(e.size()); err != nil {

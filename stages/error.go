@@ -165,6 +165,17 @@ func (p Place) top() int {
 	return n
 }
 
+// Numbers returns the place with "*" for the names of branches, which agents write.
+func (p Place) Numbers() string {
+	parts := strings.Split(string(p), ".")
+	for i, part := range parts {
+		if strings.Trim(part, "0123456789") != "" {
+			parts[i] = "*"
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
 // nested reports whether a place is that of a stage within another.
 func (p Place) nested() bool { return strings.Contains(string(p), ".") }
 
@@ -203,10 +214,24 @@ func flatten(err error) []*Error {
 		}
 		return all
 	}
+	return []*Error{AsError(err)}
+}
+
+// AsError returns the Error that err is or wraps. Any other error becomes INTERNAL.
+func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
-		return []*Error{e}
+		return e
 	}
-	return []*Error{{Code: Internal, Msg: err.Error(), Err: err}}
+	return &Error{Code: Internal, Msg: err.Error(), Err: err}
+}
+
+// Join makes one error of several, nil of none.
+func Join(all []*Error) error {
+	errs := make([]error, len(all))
+	for i, e := range all {
+		errs[i] = e
+	}
+	return errors.Join(errs...)
 }
 
 // fielded says which member of the stage e is about.

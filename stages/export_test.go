@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"regexp/syntax"
 )
 
 // Items splits everything in and returns the items as a for_each would see them.
@@ -94,9 +93,6 @@ func OfItem(c Code) (ofOne, known bool) {
 	ofOne, known = ofItem[c]
 	return ofOne, known
 }
-
-// Instructions returns how many instructions a pattern is said to be compiled to.
-func Instructions(re *syntax.Regexp, limit int) int { return instructions(re, limit) }
 
 // ItemError returns the failure of item n of a for_each that fails with err.
 func ItemError(err error, n int) error {

@@ -7,8 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // EachOptions are the fields that every kind of stage with Each set accepts beside its own.
@@ -67,7 +71,7 @@ func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Ste
 
 // eachStep wraps compiled stages so that they run once per item. collect is the form of the results where o names none.
 func eachStep(body []*Step, o Mapping, retryOn *regexp.Regexp, s Scope, collect string, timeout time.Duration) *Step {
-	f := &forEach{Mapping: o, body: body, effect: effectOf(body), retryOn: retryOn, direct: s.direct, inner: s.Each}
+	f := &forEach{Mapping: o, body: body, changes: changing(body), retryOn: retryOn, direct: s.direct, inner: s.Each}
 	f.Concurrency = max(1, min(cmp.Or(o.Concurrency, defaultConcurrency(body)), maxConcurrency))
 	if chains := chainsOf(body); chains > 0 {
 		f.Concurrency = min(f.Concurrency, max(1, commandsAtOnce/chains))
@@ -76,7 +80,7 @@ func eachStep(body []*Step, o Mapping, retryOn *regexp.Regexp, s Scope, collect 
 	f.OnError = cmp.Or(o.OnError, onErrorFail)
 	f.raw = f.Collect == collectLines && !o.WithItem && len(body) > 0 && body[len(body)-1].Command != nil
 	step := &Step{
-		Effect: f.effect, each: f, Nested: []Nested{{Steps: body}},
+		Changes: f.changes, each: f, Nested: []Nested{{Steps: body}},
 		clock:   clock{timeout, s.Limits.Run, "run", `the stage's "timeout"`},
 		Does:    "runs once per item",
 		Expects: "a JSON array, JSON values or lines",
@@ -90,7 +94,7 @@ func eachStep(body []*Step, o Mapping, retryOn *regexp.Regexp, s Scope, collect 
 		f.Retries = 0
 	}
 	for _, t := range tools {
-		t.tool.stale = t.tool.stale || step.Effect == Changes
+		t.tool.stale = t.tool.stale || step.Changes
 	}
 	step.Bind = f.bind
 	return step
@@ -160,7 +164,7 @@ type forEach struct {
 	Mapping // with its defaults
 
 	body    []*Step
-	effect  Effect
+	changes bool
 	retryOn *regexp.Regexp // errors whose items are tried again; nil: all that may be
 	raw     bool           // results are bytes, passed on as they are
 	direct  bool           // it gets the item of the for_each around it, unchanged
@@ -290,26 +294,22 @@ func (r *Run) bindEach(ctx context.Context, body []*Step) (Filter, *mapped, []*M
 }
 
 // mapper returns how the links of a for_each are run on many items: where they are one command that reads nothing but its
-// item, and the session knows how. Else it returns nil.
+// item, and the session takes many. Else it returns nil.
 func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
 	if len(links) != 1 || len(links[0].steps) != 1 {
 		return nil, nil
 	}
 	l := links[0]
-	if s := l.steps[0]; s.Command == nil || len(s.Nested) > 0 || s.Effect == Changes {
+	if s := l.steps[0]; s.Command == nil || len(s.Nested) > 0 || s.Changes {
 		return nil, nil
 	}
 	session, err := r.commands(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m, ok := session.(Mapper)
-	if !ok {
-		return nil, nil
-	}
 	c := *l.steps[0].Command
 	c.Each, c.LineBuffered = true, stopEarly(l.onward[1:])
-	filter, err := m.Map(c, func(_ int, u Usage) { l.meters[0].add(u) })
+	filter, err := session.Map(c, func(_ int, u Usage) { l.meters[0].add(u) })
 	if filter == nil || err != nil {
 		return nil, err
 	}
@@ -329,4 +329,68 @@ func (m *mapped) explain(ctx context.Context, err error) error {
 		m.link.meters[0].broke.Store(true)
 	}
 	return m.link.explain(ctx, err)
+}
+
+// Bounds of retry_on.
+const (
+	maxPattern      = 1000    // bytes
+	maxInstructions = 1000    // of the compiled program
+	maxMatched      = 4 << 10 // bytes of an error's message that it is matched against
+)
+
+// pattern compiles retry_on. Empty: nil.
+func pattern(text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	wrong := func(format string, args ...any) error {
+		return fielded("retry_on", Errorf(InvalidPipeline, `write a regular expression as RE2 takes it, such as "(?i)rate limit|timed? out|^5\\d\\d"`, format, args...))
+	}
+	if len(text) > maxPattern {
+		return nil, wrong("retry_on has %d bytes, more than %d", len(text), maxPattern)
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	var bad *syntax.Error
+	switch {
+	case errors.As(err, &bad):
+		return nil, wrong("retry_on is not a regular expression: %s%s: %s", bad.Code, placeOf(bad, text), texts.Quote(bad.Expr))
+	case err != nil:
+		return nil, err
+	}
+	if PatternSize(parsed) > maxInstructions {
+		return nil, fielded("retry_on", Errorf(InvalidPipeline, "write fewer repetitions: those within others multiply, .* has no number",
+			"retry_on compiles to more than %d instructions", maxInstructions))
+	}
+	return regexp.Compile(text)
+}
+
+// runesPerInstruction: so many runes of a character class take the memory of an instruction.
+const runesPerInstruction = 8
+
+// PatternSize counts the instructions of a parsed pattern after package regexp has unrolled its repetitions.
+func PatternSize(re *syntax.Regexp) int {
+	size := 1
+	for _, sub := range re.Sub {
+		size += PatternSize(sub)
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		size = len(re.Rune)
+	case syntax.OpCharClass:
+		size += len(re.Rune) / runesPerInstruction
+	case syntax.OpCapture, syntax.OpStar, syntax.OpAlternate:
+		size += len(re.Sub)
+	case syntax.OpRepeat:
+		size *= max(re.Min+1, re.Max) // + 1: the rest of a repetition without end
+	}
+	return max(size, 1)
+}
+
+// placeOf says at which character of a pattern a mistake begins, counted from 1; empty: the mistake is the whole pattern's.
+func placeOf(bad *syntax.Error, text string) string {
+	at := strings.Index(text, bad.Expr)
+	if at < 0 || bad.Expr == text {
+		return ""
+	}
+	return fmt.Sprintf(" at character %d", utf8.RuneCountInString(text[:at])+1)
 }

@@ -56,7 +56,7 @@ func (n Inputs) compile(ctx context.Context, s Scope) ([]Nested, error) {
 // which is called when everything before it has succeeded.
 type inputs struct {
 	filters []Filter // each runs one input to its end, into the sandbox
-	effect  Effect
+	changes bool
 
 	ctx  context.Context         // of the link that has opened them; nil: none has
 	fail context.CancelCauseFunc // ends that link
@@ -70,7 +70,7 @@ type inputs struct {
 // bindInputs makes the inputs of a command, which it tells where they will be found, and the meters of their stages.
 func (r *Run) bindInputs(ctx context.Context, session Session, s *Step, c *Command) (*inputs, []*Meter, error) {
 	c.Set = int(r.sets.Add(1))
-	in := &inputs{effect: s.Effect, done: make(chan struct{})}
+	in := &inputs{changes: s.Changes, done: make(chan struct{})}
 	var meters []*Meter
 	for _, n := range s.Nested {
 		links, m, err := r.links(ctx, n.Steps, true)
@@ -144,7 +144,7 @@ func openInputs(ctx context.Context, list []*inputs) (_ context.Context, end fun
 		}
 		in.ctx, in.fail = ctx, cancel
 		own = append(own, in)
-		if in.effect == ReadOnly {
+		if !in.changes {
 			in.start()
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
@@ -114,8 +115,8 @@ func (e *each) try(ctx context.Context, it *item) (err error) {
 			return err
 		}
 		it.result.release()
-		it.before.add(messageOf(err), 1)
-		if !sleep(ctx, wait) {
+		it.before.add(AsError(err).Msg, 1)
+		if pausing.For(ctx, wait) != nil {
 			return context.Cause(ctx)
 		}
 		e.m.count(func(r *StageReport) { r.Retries++ })
@@ -124,7 +125,7 @@ func (e *each) try(ctx context.Context, it *item) (err error) {
 
 // once runs the stages once.
 func (e *each) once(ctx context.Context, it *item) error {
-	if e.effect == Changes {
+	if e.changes {
 		hold, release := holdEffects(ctx, e.r.outer, e.r.clock, it.around.held(), false)
 		defer release()
 		it.hold, ctx = hold, hold.ctx
@@ -160,7 +161,7 @@ func (it *item) conclude(ctx context.Context, err error) (failed bool, ends erro
 	defer recovered(&ends)
 	if err == nil {
 		it.of.log.keep(it)
-		if !it.of.r.dry.replaces(it.of.effect) {
+		if !it.of.r.dry.replaces(it.of.changes) {
 			it.of.m.count(func(r *StageReport) {
 				r.OK++
 				if it.attempts > 1 {
@@ -177,7 +178,7 @@ func (it *item) conclude(ctx context.Context, err error) (failed bool, ends erro
 	if f == nil {
 		onError = onErrorFail
 	}
-	it.of.m.failed(messageOf(err), onError == onErrorSkip)
+	it.of.m.failed(AsError(err).Msg, onError == onErrorSkip)
 	if onError == onErrorFail {
 		return true, it.failure(err)
 	}
@@ -187,8 +188,8 @@ func (it *item) conclude(ctx context.Context, err error) (failed bool, ends erro
 // failure says which item failed and shows it. Of nested for_each stages the innermost shows its item, those around
 // it say where that was.
 func (it *item) failure(err error) error {
-	var shared *Error
-	if !errors.As(err, &shared) {
+	shared, ok := errors.AsType[*Error](err)
+	if !ok {
 		return err
 	}
 	own := *shared // the failure of an input is that of every item that waits for it
@@ -226,8 +227,8 @@ var tryable = map[Code]bool{ToolError: true, ServerUnavailable: true, Timeout: t
 
 // again reports whether a failed attempt may be followed by another.
 func (e *each) again(it *item, err error) bool {
-	var f *Error
-	if !errors.As(err, &f) || !f.call || f.OfRun || !tryable[f.Code] || it.spent.Load() {
+	f, ok := errors.AsType[*Error](err)
+	if !ok || !f.call || f.OfRun || !tryable[f.Code] || it.spent.Load() {
 		return false
 	}
 	on := e.retryOn
@@ -254,18 +255,6 @@ func (it *item) patience(ctx context.Context, err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// sleep waits, and reports whether it has waited to the end.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // tried says in a message what was tried. Nothing is said of an item that was tried once.
 func (it *item) tried() string {
 	var parts []string
@@ -283,13 +272,6 @@ func (it *item) tried() string {
 		return ""
 	}
 	return " (" + strings.Join(parts, "; ") + ")"
-}
-
-func messageOf(err error) string {
-	if f, ok := errors.AsType[*Error](err); ok {
-		return f.Msg
-	}
-	return err.Error()
 }
 
 // ofItem says of every code whether a failure with it is one of the item, so that on_error applies. All others, and
@@ -317,8 +299,8 @@ var ofItem = map[Code]bool{
 
 // failureOf returns the failure of an item that on_error applies to, or nil if something else ended it.
 func failureOf(err error) *Error {
-	var f *Error
-	if !errors.As(err, &f) || f.OfRun || !ofItem[f.Code] && !f.repeats {
+	f, ok := errors.AsType[*Error](err)
+	if !ok || f.OfRun || !ofItem[f.Code] && !f.repeats {
 		return nil
 	}
 	return f

@@ -84,7 +84,7 @@ func (r *Run) newItemLog(s *Step) (*itemLog, error) {
 	if r.record == nil || s.each.inner || r.logOf(s.place) != nil { // long names of branches may make equal places
 		return nil, nil
 	}
-	l := &itemLog{place: s.place, record: r.record, dry: r.dry != nil && s.Effect == Changes}
+	l := &itemLog{place: s.place, record: r.record, dry: r.dry != nil && s.Changes}
 	r.logs = append(r.logs, l)
 	if r.resumed == nil {
 		return l, nil

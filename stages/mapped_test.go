@@ -22,7 +22,7 @@ import (
 // A mapping session runs commands on many items.
 type mapping struct{ *session }
 
-// Map implements [stages.Mapper].
+// Map implements [stages.Session].
 func (s mapping) Map(c stages.Command, used func(int, stages.Usage)) (stages.MapFilter, error) {
 	filter, err := s.Prepare([]stages.Command{c}, used)
 	return func(ctx context.Context, jobs <-chan stages.Job, atOnce int) {

@@ -38,7 +38,7 @@ func (pg *paging) filter(c *caller, lines bool) Filter {
 			return err
 		}
 		headersOf(ctx).out.describe(about{Kind: Values})
-		c.m.list(1, 0)
+		c.m.count(func(r *StageReport) { r.lists++ })
 		for more := true; more; {
 			if more, err = w.page(ctx); err != nil {
 				return w.located(err)
@@ -121,7 +121,7 @@ func (w *pages) page(ctx context.Context) (more bool, err error) {
 		return false, err
 	case next == nil:
 		if !w.unsure {
-			w.m.list(0, 1)
+			w.m.count(func(r *StageReport) { r.listsEnded++ })
 		}
 		return false, nil
 	case w.n >= w.max:
@@ -373,8 +373,8 @@ func (w *pages) differs(value json.RawMessage) error {
 
 // located says in an error at which page it happened.
 func (w *pages) located(err error) error {
-	var e *Error
-	if !errors.As(err, &e) || echo(err) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || echo(err) {
 		return err
 	}
 	c := *e

@@ -28,7 +28,7 @@ func (p *ParallelStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		steps, err := s.List(ctx, b.Stages, InBranch, b.Name, s.Fed)
 		errs = append(errs, err)
 		step.Nested = append(step.Nested, Nested{Branch: b.Name, Steps: steps})
-		step.Effect = max(step.Effect, effectOf(steps))
+		step.Changes = step.Changes || changing(steps)
 	}
 	step.Bind = func(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 		return bindBranches(ctx, r, m, step.Nested)

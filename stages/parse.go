@@ -280,11 +280,7 @@ func checkShape(kind *Kind, raw json.RawMessage, s Scope) error {
 	if s.Shapes == nil {
 		return nil
 	}
-	var errs []error
-	for _, e := range s.Shapes.CheckShape(kind.Name, raw) {
-		errs = append(errs, e)
-	}
-	return errors.Join(errs...)
+	return Join(s.Shapes.CheckShape(kind.Name, raw))
 }
 
 // decodeError puts the words of encoding/json about a field, or about the whole stage (""), into ours.

@@ -75,7 +75,7 @@ func FuzzInstructions(f *testing.F) {
 		if err != nil || len(pattern) > 1000 {
 			return
 		}
-		said := stages.Instructions(parsed, 10_000)
+		said := stages.PatternSize(parsed)
 		if said > 10_000 {
 			return
 		}

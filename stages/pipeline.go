@@ -108,7 +108,7 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	if o.DryRun {
 		r.dry = &rehearsal{r: r}
 		defer r.dry.close()
-		if effectOf(p.steps) == Changes {
+		if changing(p.steps) {
 			out = io.Discard
 		}
 	}
@@ -191,7 +191,6 @@ var errTimeout = errors.New("the time of the run is up")
 // explain turns what ended a run into an *Error. A run whose reader wants no more of the output is a success; one that was
 // ended from outside is none, also where its stages only saw their data end.
 func (p *Pipeline) explain(ctx context.Context, err error, timeout time.Duration, meters []*Meter) error {
-	var e *Error
 	ended := ctx.Err() != nil && (cancelled(err) || echo(err) || errors.Is(err, context.Cause(ctx)))
 	switch {
 	case err == nil || echo(err) && !ended && !errors.Is(err, errBroken):
@@ -200,10 +199,8 @@ func (p *Pipeline) explain(ctx context.Context, err error, timeout time.Duration
 		return Late(timeout, p.deps.Limits, whereabouts(meters), "narrow the data before the slow stage")
 	case ended:
 		return Errorf(Cancelled, "", "the run was cancelled; %s", whereabouts(meters))
-	case errors.As(err, &e):
-		return e
 	}
-	return Errorf(Internal, "", "%w", err)
+	return AsError(err)
 }
 
 // Late is the error of a run whose time was up: done says what it had come to, try what may help beside more time.

@@ -46,7 +46,7 @@ func planOf(steps []*Step, within Nested, times int64, l Limits) []PlanStage {
 	for _, s := range steps {
 		stage := PlanStage{
 			Place: s.place, Label: s.Label.String(),
-			Does: s.Does, Expects: s.Expects, Changes: s.Effect == Changes,
+			Does: s.Does, Expects: s.Expects, Changes: s.Changes,
 			Most: Most{Calls: s.calls(times, l), Time: s.clock.given, Seconds: s.clock.given.Seconds()},
 		}
 		if s.each != nil {

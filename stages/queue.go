@@ -423,7 +423,7 @@ func (e *each) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	stopIn := context.AfterFunc(ctx, func() { stopReading(in) })
 	defer stopIn()
 	source := in
-	if e.effect == Changes {
+	if e.changes {
 		checked, err := e.checked(in, headersOf(ctx).in)
 		switch {
 		case err != nil && context.Cause(ctx) == tooSlow:

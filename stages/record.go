@@ -68,7 +68,7 @@ func (rec *record) attach(links []*link, dry bool) {
 		last := l.steps[len(l.steps)-1]
 		name := outputName(last.place.top())
 		switch {
-		case last.isWindow() || dry && l.effect() == Changes:
+		case last.isWindow() || dry && l.changes():
 		case last.origin != nil && len(last.origin.replay) == 0 && rec.share(last.origin.storedRun, last.origin.stage, name):
 		default:
 			l.record, l.output = rec, name
@@ -401,4 +401,20 @@ type Runs interface {
 	// Open returns an output, to be released after use. Without data it was not kept, and incomplete says why;
 	// without either the caller has no such run, or that no such output.
 	Open(run, name string) (data *io.SectionReader, incomplete string, release func())
+}
+
+// PlanOf returns the stages of an earlier run of the caller, as they were sent; those of the whole plan for a run that was
+// continued. The error is an *Error: UNKNOWN_RUN, or the reason that the plan cannot be run again by itself.
+func PlanOf(runs Runs, run string) (List, error) {
+	if runs == nil {
+		return nil, Errorf(UnknownRun, "", "nothing is kept here of earlier runs")
+	}
+	p, err := findRun(runs, run)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Fed:
+		return nil, Errorf(InvalidPipeline, "begin the pipeline with a stage that makes its input", "run %s was given input of its own, which is not a part of its plan", run)
+	}
+	return p.Stages, nil
 }

@@ -74,7 +74,8 @@ type StageReport struct {
 
 	Tool ToolProgress `json:"-"` // what its tool says, summed over its calls
 
-	Complete bool `json:"complete,omitempty"` // all lists were fetched to their ends
+	Complete          bool  `json:"complete,omitempty"` // all lists were fetched to their ends
+	lists, listsEnded int64 // lists of pages: begun, and fetched to the end
 
 	Notes []string `json:"notes,omitempty"` // what its author should look at: fields that did nothing, words of a command
 
@@ -101,20 +102,19 @@ type Meter struct {
 	nested []*Meter    // one per step of Step.Nested, in order
 	broke  atomic.Bool // whether a call of the filter ended with an error
 
-	mu           sync.Mutex
-	counts       StageReport             // so far, without what report derives; guarded by mu, as is everything below
-	lists, ended int64                   // lists of pages: begun, and fetched to the end
-	elapsed      time.Duration           // of all calls of the filter
-	busy         time.Duration           // of its command, or in which calls were in flight, before since
-	calling      int                     // calls of a tool in flight
-	since        time.Time               // when calling was last 0
-	waiting      int                     // calls that wait, see [Call].Waits
-	why          string                  // the last one of them waits
-	sample       []byte                  // the beginning of the input
-	failures     failureGroups           // of items
-	ran          []StageReport           // of the pipelines that calls have run, see [Meter.nests]
-	running      []*func() []StageReport // of those that calls run now
-	uses         map[string]use          // of the fields that can do nothing without anybody seeing it, by name
+	mu       sync.Mutex
+	counts   StageReport             // so far, without what report derives; guarded by mu, as is everything below
+	elapsed  time.Duration           // of all calls of the filter
+	busy     time.Duration           // of its command, or in which calls were in flight, before since
+	calling  int                     // calls of a tool in flight
+	since    time.Time               // when calling was last 0
+	waiting  int                     // calls that wait, see [Call].Waits
+	why      string                  // the last one of them waits
+	sample   []byte                  // the beginning of the input
+	failures failureGroups           // of items
+	ran      []StageReport           // of the pipelines that calls have run, see [Meter.nests]
+	running  []*func() []StageReport // of those that calls run now
+	uses     map[string]use          // of the fields that can do nothing without anybody seeing it, by name
 }
 
 func newMeter(step *Step) *Meter { return &Meter{step: step} }
@@ -186,9 +186,9 @@ func (m *Meter) own() StageReport {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.counts
-	r.Place, r.Label, r.Changes = m.step.place, m.step.Label, m.step.Effect == Changes
+	r.Place, r.Label, r.Changes = m.step.place, m.step.Label, m.step.Changes
 	r.LeftOut = slices.Sorted(slices.Values(r.LeftOut))
-	r.Complete = m.lists > 0 && m.lists == m.ended
+	r.Complete = r.lists > 0 && r.lists == r.listsEnded
 	r.Messages, r.OtherMessages = m.failures.most(shownMessages)
 	busy := m.busy
 	if m.calling > 0 {
@@ -297,13 +297,6 @@ func (m *Meter) time() (stop func()) {
 		defer m.mu.Unlock()
 		m.elapsed += time.Since(start)
 	}
-}
-
-// list counts lists of pages: begun, and fetched to the end.
-func (m *Meter) list(begun, ended int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.lists, m.ended = m.lists+begun, m.ended+ended
 }
 
 // call counts one call of a tool as in flight from now until the returned function is called.

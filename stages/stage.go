@@ -67,17 +67,6 @@ type Shapes interface {
 	CheckShape(kind string, stage []byte) []*Error
 }
 
-// Effect says what running a step may do to the world outside of the pipeline.
-type Effect int
-
-const (
-	// ReadOnly steps may be started, cancelled and repeated freely.
-	ReadOnly Effect = iota
-	// Changes marks steps that may change something: they wait until every stage before them has succeeded, and a
-	// call that has begun finishes.
-	Changes
-)
-
 // List is a list of stages that is not decoded yet; [Scope.List] compiles it.
 type List []json.RawMessage
 
@@ -186,8 +175,10 @@ func (s Scope) List(ctx context.Context, list List, kind ListKind, branch string
 
 // A Step is a compiled stage: what it is called, what it may change and how it becomes a filter.
 type Step struct {
-	Label   Label
-	Effect  Effect
+	Label Label
+	// Changes says that running the step may change something outside of the pipeline: it waits until every stage before it has
+	// succeeded, and a call that has begun finishes. Other steps only read: they may be started, cancelled and repeated freely.
+	Changes bool
 	Does    string // one clause for a reader of the plan: "calls github/get_issue once per item, 8 at a time"
 	Expects string // the input that it makes sense of, such as "a JSON object of arguments"
 	Command *Command
@@ -237,7 +228,7 @@ func stopEarly(steps []*Step) bool {
 		if s.StopsEarly {
 			return true
 		}
-		if s.Effect == Changes || s.Blocking {
+		if s.Changes || s.Blocking {
 			return false
 		}
 	}
@@ -279,7 +270,7 @@ func (s *Step) alone() bool {
 	if s.tool != nil {
 		return !sideBySide(s.tool.info)
 	}
-	return s.Effect == Changes && len(s.Nested) == 0
+	return s.Changes && len(s.Nested) == 0
 }
 
 // tooMuch reports whether the step refuses n bytes of input.
@@ -322,12 +313,7 @@ func toolsOf(steps []*Step) (tools []*Step) {
 	return tools
 }
 
-// effectOf returns what running all of steps may do.
-func effectOf(steps []*Step) Effect {
-	for _, s := range steps {
-		if s.Effect == Changes {
-			return Changes
-		}
-	}
-	return ReadOnly
+// changing reports whether one of steps may change something.
+func changing(steps []*Step) bool {
+	return slices.ContainsFunc(steps, func(s *Step) bool { return s.Changes })
 }

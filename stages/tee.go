@@ -67,7 +67,7 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 		how = "appends the data, on a new line, to "
 	}
 	step := &Step{
-		Effect: Changes, Traits: Traits{Blocking: true, KeepsKind: true}, Does: how + shown(t.Path) + " in the workspace and passes it on", Expects: "any bytes",
+		Changes: true, Traits: Traits{Blocking: true, KeepsKind: true}, Does: how + shown(t.Path) + " in the workspace and passes it on", Expects: "any bytes",
 	}
 	if !t.Oversize {
 		step.most = teeMax

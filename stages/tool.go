@@ -65,7 +65,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		return nil, err
 	}
 	step := &Step{
-		Effect: effect(info), Traits: Traits{Blocking: true}, clock: t.clock(timeout, info, s.Limits), most: s.Limits.Input,
+		Changes: !info.ReadOnly, Traits: Traits{Blocking: true}, clock: t.clock(timeout, info, s.Limits), most: s.Limits.Input,
 		Does:    fmt.Sprintf("calls %s%s%s", info.Signature, pg.does(), as.does()),
 		Expects: "nothing, a JSON object of arguments, or one value for the only argument that is open",
 	}
@@ -92,9 +92,9 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 // find looks the tool up. A name SERVER/TOOL that is not found gets a correction if that server has that tool.
 func (t *ToolStage) find(ctx context.Context, tools Tools) (*Tool, error) {
 	info, err := tools.Tool(ctx, t.Server, t.Name)
-	var e *Error
+	e, failed := errors.AsType[*Error](err)
 	server, name, ok := strings.Cut(t.Name, "/")
-	if !ok || !errors.As(err, &e) || e.Code != UnknownTool && e.Code != UnknownServer {
+	if !ok || !failed || e.Code != UnknownTool && e.Code != UnknownServer {
 		return info, err
 	}
 	if _, none := tools.Tool(ctx, server, name); none != nil {
@@ -151,13 +151,6 @@ func missing(field, value string) error {
 		return nil
 	}
 	return fielded(field, Errorf(InvalidPipeline, "", "missing field %q, a string", field))
-}
-
-func effect(info *Tool) Effect {
-	if info.ReadOnly {
-		return ReadOnly
-	}
-	return Changes
 }
 
 // checkLiteral validates the arguments that stand in the plan. Where nothing flows in they are all that there is.

@@ -66,8 +66,8 @@ func (p *Pipeline) ofCall(ctx, inner context.Context, err error, call Call, done
 		e = Errorf(Timeout, "", "the pipeline %s did not end within %s", call.Name, shortTime(cmp.Or(call.Timeout, p.deps.Limits.Run)))
 	case err == nil, !known && echo(err) && !errors.Is(err, errBroken):
 		return nil
-	case !known:
-		e = Errorf(Internal, "", "%w", err)
+	default:
+		e = AsError(err)
 	}
 	if !tookEffect(done) {
 		return e.Within(call)
@@ -195,7 +195,7 @@ func (r *Run) silent() func(Progress) {
 }
 
 // Changes reports whether the pipeline may change something.
-func (p *Pipeline) Changes() bool { return effectOf(p.steps) == Changes }
+func (p *Pipeline) Changes() bool { return changing(p.steps) }
 
 // Chains is how many commands and rows of neighbouring commands may run at the same time, at most.
 func (p *Pipeline) Chains() int { return chainsOf(p.steps) }

@@ -390,6 +390,11 @@ func (s *session) arguments(c stages.Command) ([]string, error) {
 	return args, nil
 }
 
+// Map takes no items: see [mapping].
+func (s *session) Map(stages.Command, func(int, stages.Usage)) (stages.MapFilter, error) {
+	return nil, nil
+}
+
 // Prepare runs the commands of a chain one goroutine each, as the sandbox runs processes.
 func (s *session) Prepare(chain []stages.Command, used func(int, stages.Usage)) (stages.Filter, error) {
 	return func(ctx context.Context, in io.Reader, out io.Writer) error {

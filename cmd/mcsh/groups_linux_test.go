@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,33 +33,14 @@ func (g *groupsTest) write(groups string) {
 // ask sends a request, and returns the status and the answer.
 func (g *groupsTest) ask(caller, path string) string {
 	g.Helper()
-	method, body := http.MethodGet, ""
+	tool := ""
 	if strings.HasPrefix(path, "/mcp") {
-		method, body = http.MethodPost, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_all_tools","arguments":{"detail":"names"},`+
-			`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+		tool = "list_all_tools"
 	}
-	r, err := http.NewRequestWithContext(g.Context(), method, g.base+path, strings.NewReader(body))
-	if err != nil {
-		g.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28",
-		"Mcp-Method": "tools/call", "Mcp-Name": "list_all_tools", "Authorization": "Bearer " + g.callers[caller],
-	} {
-		r.Header.Set(name, value)
-	}
-	w, err := http.DefaultClient.Do(r)
-	if err != nil {
-		g.Fatal(err)
-	}
-	defer w.Body.Close()
-	text, err := io.ReadAll(w.Body)
-	if err != nil {
-		g.Fatal(err)
-	}
-	said := fmt.Sprint(w.StatusCode)
+	status, text := askHTTP(g, g.base+path, g.callers[caller], tool, `{"detail":"names"}`)
+	said := fmt.Sprint(status)
 	for _, server := range []string{"demo", "fs-a"} {
-		if strings.Contains(string(text), server) && path != "/metrics" { // that names a server once it has been asked
+		if strings.Contains(text, server) && path != "/metrics" { // that names a server once it has been asked
 			said += " " + server
 		}
 	}

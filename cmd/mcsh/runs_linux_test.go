@@ -207,15 +207,26 @@ func TestRunsRemote(t *testing.T) {
 // postCall runs a pipeline over HTTP, as a client of the stateless era, and returns the answer.
 func postCall(t *testing.T, endpoint, token, pipeline string) string {
 	t.Helper()
-	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-		`"io.modelcontextprotocol/clientCapabilities":{}},"name":"execute_pipeline","arguments":{"pipeline":` + pipeline + `}}}`
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader(call))
+	_, answer := askHTTP(t, endpoint, token, "execute_pipeline", `{"pipeline":`+pipeline+`}`)
+	return answer
+}
+
+// askHTTP sends a call of a tool as a client of the stateless era does, or a GET where there is no tool, and returns the status and
+// the answer.
+func askHTTP(t testing.TB, address, token, tool, arguments string) (status int, answer string) {
+	t.Helper()
+	method, body := http.MethodGet, ""
+	if tool != "" {
+		method, body = http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+arguments+
+			`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "execute_pipeline",
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
 	} {
 		r.Header.Set(name, value)
 	}
@@ -227,9 +238,9 @@ func postCall(t *testing.T, endpoint, token, pipeline string) string {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
+	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(body)
+	return res.StatusCode, string(text)
 }

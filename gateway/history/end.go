@@ -2,7 +2,6 @@ package history
 
 import (
 	"bytes"
-	"errors"
 	"time"
 	"unsafe"
 
@@ -56,10 +55,7 @@ func stateOf(code stages.Code) string {
 
 // errorOf copies what is to be seen of an error, which may hold much more.
 func errorOf(err error) *control.RunError {
-	e, ok := errors.AsType[*stages.Error](err)
-	if !ok {
-		e = &stages.Error{Code: stages.Internal, Msg: err.Error()}
-	}
+	e := stages.AsError(err)
 	sample, _ := texts.Valid(e.Sample[:min(len(e.Sample), mostText)])
 	r := &control.RunError{
 		Code: string(e.Code), Place: texts.Cut(string(e.Place), mostText), Label: texts.Cut(e.Label, mostText), Item: e.Item,

@@ -190,7 +190,7 @@ func (h *History) ended(d *control.RunDetail, l look) {
 	d.Cut, d.Error = e.cut, e.err
 	if !l.data {
 		if e.err != nil {
-			d.Error = &control.RunError{Code: e.err.Code, Place: numbers(e.err.Place), Item: e.err.Item}
+			d.Error = &control.RunError{Code: e.err.Code, Place: stages.Place(e.err.Place).Numbers(), Item: e.err.Item}
 		}
 		return
 	}
@@ -248,23 +248,12 @@ func (h *History) Output(v control.Viewer, o control.OutputRequest) (part contro
 	return part, nil
 }
 
-// numbers returns a place with "*" for the names of branches, which agents write.
-func numbers(place string) string {
-	parts := strings.Split(place, ".")
-	for i, part := range parts {
-		if strings.Trim(part, "0123456789") != "" {
-			parts[i] = "*"
-		}
-	}
-	return strings.Join(parts, ".")
-}
-
 // stagesOf describes stages to a viewer.
 func stagesOf(list []stages.StageReport, data bool) []control.RunStage {
 	shown := make([]control.RunStage, 0, len(list))
 	for _, s := range list {
 		r := control.RunStage{
-			Place: numbers(string(s.Place)), Label: s.Label.Kind, Kind: s.Label.Kind, Changes: s.Changes, Ended: s.Millis > 0,
+			Place: s.Place.Numbers(), Label: s.Label.Kind, Kind: s.Label.Kind, Changes: s.Changes, Ended: s.Millis > 0,
 			Items: s.Items, Total: s.Total, OK: s.OK, Failed: s.Failed, Skipped: s.Skipped, Retried: s.Retried, Retries: s.Retries,
 			Shared: s.Shared, Resumed: s.Resumed, Calls: s.Calls, Refused: s.Refused, Unknown: s.Unknown, Pages: s.Pages, Fetched: s.Fetched,
 			Returned: s.Returned, BytesIn: s.BytesIn, BytesOut: s.BytesOut, Millis: s.Millis, Busy: s.Busy,

@@ -83,11 +83,7 @@ func (d *Driver) learn(ctx context.Context, e *Engine) error {
 	if status.ImageID == "" {
 		return &Fault{Kind: ErrNoImage, Doing: "looking for the image " + d.options.Image, Hint: d.options.makeHint()}
 	}
-	info, err := e.api.Info(ctx)
-	if err != nil {
-		return fault("asking for the engine's settings", err)
-	}
-	d.cpus, d.profile = info.NCPU, ""
+	d.cpus, d.profile = status.cpus, ""
 	if !strings.Contains(status.Name, "Podman") { // it takes a path on its own machine only
 		if d.profile, err = seccompProfile(); err != nil {
 			return err

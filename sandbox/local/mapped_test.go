@@ -51,7 +51,7 @@ func TestMappedKilled(t *testing.T) {
 	}
 	defer s.Close()
 	c := stages.Command{Name: "jq", Args: []string{`if . == "loop" then def f: f; f else . + 1 end`}, Timeout: time.Minute, Each: true}
-	f, err := s.(stages.Mapper).Map(c, nil)
+	f, err := s.Map(c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestMappedSideBySide(t *testing.T) {
 			}
 			defer s.Close()
 			c := stages.Command{Name: "jq", Args: []string{test.program}, Timeout: time.Minute, Each: true}
-			f, err := s.(stages.Mapper).Map(c, nil)
+			f, err := s.Map(c, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

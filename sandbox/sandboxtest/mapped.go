@@ -59,7 +59,7 @@ func newJobs(items ...string) (jobs []*mapJob) {
 // mapper readies a command for many items.
 func mapper(t *testing.T, s stages.Session, used func(int, stages.Usage), c stages.Command) stages.MapFilter {
 	t.Helper()
-	f, err := s.(stages.Mapper).Map(each(c), used)
+	f, err := s.Map(each(c), used)
 	if err != nil || f == nil {
 		t.Fatalf("Map(%v): %v", c, err)
 	}

@@ -143,7 +143,7 @@ func testHuge(t *testing.T, dir string, p *sandbox.Pool, s stages.Session) {
 func testEach(t *testing.T, dir string, s stages.Session) {
 	c := command("jq", "-c", ".n", "each.json")
 	c.Each = true
-	if m, err := s.(stages.Mapper).Map(c, nil); m != nil || err != nil {
+	if m, err := s.Map(c, nil); m != nil || err != nil {
 		t.Errorf("all items in one process: %v, %v, want none", m != nil, err)
 	}
 	f, err := s.Prepare([]stages.Command{c}, nil)

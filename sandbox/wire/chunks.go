@@ -58,7 +58,7 @@ func (c *ChunkReader) Read(p []byte) (int, error) {
 	if c.left == 0 {
 		var header [chunkHeader]byte
 		if _, err := io.ReadFull(c.r, header[:]); err != nil {
-			return 0, noEOF(err)
+			return 0, NoEOF(err)
 		}
 		length := binary.BigEndian.Uint32(header[:])
 		if length == 0 {
@@ -71,5 +71,5 @@ func (c *ChunkReader) Read(p []byte) (int, error) {
 	}
 	n, err := c.r.Read(p[:min(len(p), c.left)])
 	c.left -= n
-	return n, noEOF(err)
+	return n, NoEOF(err)
 }

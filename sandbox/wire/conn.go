@@ -51,7 +51,7 @@ func (c *conn) read(handle handle) error {
 		}
 		payload := buf[:h.length]
 		if _, err := io.ReadFull(r, payload); err != nil {
-			return fmt.Errorf("reading a %s frame: %w", kinds[h.kind].name, noEOF(err))
+			return fmt.Errorf("reading a %s frame: %w", kinds[h.kind].name, NoEOF(err))
 		}
 		if err := handle(h, payload); err != nil {
 			return err
@@ -59,7 +59,8 @@ func (c *conn) read(handle handle) error {
 	}
 }
 
-func noEOF(err error) error {
+// NoEOF returns the error of a reader that must not end here.
+func NoEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}
@@ -134,3 +135,18 @@ func (c *conn) message(k kind, id uint32, payload []byte) error {
 	}
 	return err
 }
+
+// Buffers are what data moves in, of [MaxData] bytes each. Small chains come by the thousand, so they are shared.
+type Buffers struct{ pool sync.Pool }
+
+// Get returns a buffer that nobody else has.
+func (b *Buffers) Get() *[]byte {
+	if p, ok := b.pool.Get().(*[]byte); ok {
+		return p
+	}
+	p := make([]byte, MaxData)
+	return &p
+}
+
+// Put gives a buffer back.
+func (b *Buffers) Put(p *[]byte) { b.pool.Put(p) }

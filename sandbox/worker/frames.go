@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
 // An applet and the worker speak in frames over the applet's standard input and output: a letter, four bytes of
@@ -78,14 +80,7 @@ func (f *frameReader) Read(p []byte) (int, error) {
 	}
 	n, err := f.r.Read(p[:min(len(p), f.left)])
 	f.left -= n
-	return n, noEOF(err)
-}
-
-func noEOF(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+	return n, wire.NoEOF(err)
 }
 
 // status reads the payload of a status frame.
