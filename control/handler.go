@@ -41,7 +41,9 @@ type route struct {
 func newBody[T any]() any { return new(T) }
 
 // routes returns the table of the API for a viewer.
-func routes(v Viewer) []route { return slices.Concat(ownRoutes, serverRoutes(v), runRoutes(v), loginRoutes) }
+func routes(v Viewer) []route {
+	return slices.Concat(ownRoutes, serverRoutes(v), runRoutes(v), loginRoutes)
+}
 
 // ownRoutes are the requests about the gateway itself.
 var ownRoutes = []route{
