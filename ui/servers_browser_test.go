@@ -70,7 +70,6 @@ func TestDisableServer(t *testing.T) {
 	p.See("#server", "Disabled by an operator")
 	p.Until(`document.querySelector("#switch").innerText.includes("Enable") && !document.querySelector("#restart")`)
 	looks(p, "server-disabled")
-	document(p, "server-disabled.png", false)
 	second.See("#server", "Disabled by an operator")
 	close(open)
 	if text := <-ended; !strings.Contains(text, "wait is done") {
