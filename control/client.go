@@ -143,6 +143,31 @@ func (c *Client) Servers(ctx context.Context) (list []Server, err error) {
 	return list, c.call(ctx, queryWait, http.MethodGet, "/v1/servers", nil, &list)
 }
 
+// ShowServers returns what is known of a server, or of all for "".
+func (c *Client) ShowServers(ctx context.Context, server string) (list []ServerDetail, err error) {
+	return list, c.call(ctx, queryWait, http.MethodPost, "/v1/servers/show", ServerRequest{server}, &list)
+}
+
+// RestartServer ends the sessions with a server when their calls in flight have ended, and starts it anew.
+func (c *Client) RestartServer(ctx context.Context, server string) error {
+	return c.direct(ctx, "restart", server)
+}
+
+// DisableServer disables a server.
+func (c *Client) DisableServer(ctx context.Context, server string) error {
+	return c.direct(ctx, "disable", server)
+}
+
+// EnableServer enables a disabled server.
+func (c *Client) EnableServer(ctx context.Context, server string) error {
+	return c.direct(ctx, "enable", server)
+}
+
+// direct makes the gateway do something with a server.
+func (c *Client) direct(ctx context.Context, what, server string) error {
+	return c.call(ctx, queryWait, http.MethodPost, "/v1/servers/"+what, ServerRequest{server}, &struct{}{})
+}
+
 // Live lists the runs in progress.
 func (c *Client) Live(ctx context.Context) (list []Run, err error) {
 	return list, c.call(ctx, queryWait, http.MethodGet, "/v1/runs", nil, &list)

@@ -29,6 +29,7 @@ const patience = 30 * time.Second
 type gateway struct {
 	signIns
 	knownRuns
+	knownServers
 	id      string
 	reloads atomic.Int32
 	err     error // of a reload

@@ -18,11 +18,12 @@ import (
 // A Source answers for a gateway. Its methods may be called concurrently.
 type Source interface {
 	Gateway() Gateway
-	Servers() []Server
+	Servers() []Server // their states, which cost nothing
 
 	// Reload reads again where servers are configured. It ends with ctx.
 	Reload(ctx context.Context) (Change, error)
 
+	Servers
 	Runs
 	Logins
 }
@@ -45,7 +46,9 @@ func post[Body, Answer any](path string, answer func(s Source, ctx context.Conte
 }
 
 // routes returns the table of the API for a viewer.
-func routes(v Viewer) []route { return slices.Concat(ownRoutes, runRoutes(v), loginRoutes) }
+func routes(v Viewer) []route {
+	return slices.Concat(ownRoutes, serverRoutes(v), runRoutes(v), loginRoutes)
+}
 
 // ownRoutes are the requests about the gateway itself.
 var ownRoutes = []route{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -102,6 +103,15 @@ type madeError struct{ error }
 
 func (e madeError) Unwrap() error { return e.error }
 
+// disabled names the servers that an operator has disabled; "": there are none.
+func (g *Gateway) disabled(ctx context.Context) string {
+	names := g.o.Upstream.Disabled(ctx)
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; disabled by an operator: %q", shownUpTo(strings.Join(names, ", "), mostKept))
+}
+
 // findExposed returns the tool of a server that has a name for clients. A client may know a name from an earlier process, whose
 // list was not kept: then the lists that are not known yet are read first.
 func (g *Gateway) findExposed(ctx context.Context, name string) (upstream.ExposedTool, error) {
@@ -114,7 +124,7 @@ func (g *Gateway) findExposed(ctx context.Context, name string) (upstream.Expose
 		t, ok = g.exposed.find(v, name)
 	}
 	if !ok {
-		return t, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", shownUpTo(name, mostKept))}
+		return t, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", shownUpTo(name, mostKept)) + g.disabled(ctx)}
 	}
 	if flaw := t.Flaw(ctx); flaw != "" {
 		return t, stages.Errorf(stages.Denied, "call it in a pipeline: "+exampleOf(t), "clients cannot have this tool by a name of its own: %s", flaw)

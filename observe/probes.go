@@ -32,7 +32,7 @@ type collector struct {
 
 var (
 	serverUp    = prometheus.NewDesc("mcsh_server_up", "Whether a server answers, or rests until it is needed: 1 or 0.", []string{"server"}, nil)
-	servers     = prometheus.NewDesc("mcsh_servers", "Servers behind the gateway by state: idle, starting, ready, degraded, resting, failed.", []string{"state"}, nil)
+	servers     = prometheus.NewDesc("mcsh_servers", "Servers behind the gateway by state: idle, starting, ready, degraded, resting, failed, disabled.", []string{"state"}, nil)
 	workers     = prometheus.NewDesc("mcsh_sandbox_workers", "Workers of the sandbox by state: in_use or warm.", []string{"state"}, nil)
 	workersMax  = prometheus.NewDesc("mcsh_sandbox_workers_max", "The most workers that runs may hold at a time.", nil, nil)
 	workerQueue = prometheus.NewDesc("mcsh_sandbox_queue", "Runs that wait for a worker of the sandbox.", nil, nil)
@@ -41,11 +41,14 @@ var (
 	keptRuns    = prometheus.NewDesc("mcsh_kept_runs", "Runs kept, whole or in part.", nil, nil)
 )
 
-// idle is the state of a server that was never needed.
-const idle = "idle"
+// States of servers of which nothing is known: one that was never needed, and one that an operator has disabled.
+const (
+	idle     = "idle"
+	disabled = "disabled"
+)
 
 // states are the values of the label state of servers. All are always exported, so that alerts can rely on each.
-var states = []string{idle, "starting", "ready", "degraded", "resting", "failed"}
+var states = []string{idle, "starting", "ready", "degraded", "resting", "failed", disabled}
 
 // Describe implements [prometheus.Collector].
 func (l collector) Describe(out chan<- *prometheus.Desc) {
@@ -87,8 +90,8 @@ func (l collector) servers(gauge func(*prometheus.Desc, float64, ...string)) {
 	count, up := map[string]int{}, map[string]float64{}
 	for _, s := range l.Servers() {
 		count[s.State]++
-		if s.State == idle {
-			continue // nothing is known about the server
+		if s.State == idle || s.State == disabled {
+			continue
 		}
 		label := l.names.label(s.Name)
 		if _, known := up[label]; !known {

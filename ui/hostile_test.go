@@ -54,6 +54,8 @@ func (s strangers) Waiting(context.Context, string) ([]ui.WaitingTool, error) {
 }
 func (strangers) Accept(context.Context, string, string, string) error { return nil }
 func (strangers) Restart(context.Context, string) error                { return nil }
+func (strangers) Disable(context.Context, string) error                { return nil }
+func (strangers) Enable(context.Context, string) error                 { return nil }
 
 // TestHostileNames: names of strangers are text in every page, and their links lead to them.
 func TestHostileNames(t *testing.T) {

@@ -22,6 +22,11 @@ type Servers interface {
 
 	// Restart ends the sessions of a server when their calls have ended, and starts it anew.
 	Restart(ctx context.Context, server string) error
+
+	// Disable takes away what a server offers, and ends its sessions when their calls have ended, until Enable or the end of the
+	// gateway. To do one of them twice changes nothing.
+	Disable(ctx context.Context, server string) error
+	Enable(ctx context.Context, server string) error
 }
 
 // A ServerState is what is known of a server.
@@ -50,6 +55,12 @@ type WaitingTool struct {
 	Diff       string
 }
 
+// disabledState is the state of a server that an operator has disabled.
+const disabledState = "disabled"
+
+// Disabled reports whether an operator has disabled the server.
+func (s ServerState) Disabled() bool { return s.Status == disabledState }
+
 // stateKind is the look of a state.
 func stateKind(status string) string {
 	return map[string]string{"ready": "good", "starting": "busy", "failed": "bad", "degraded": "warn"}[status]
@@ -70,7 +81,12 @@ func serversPage() page {
 func serverPage() page {
 	return page{
 		path: "servers/{name}", title: "Server", file: "server.html", above: "servers", there: hasServers, show: showServer,
-		acts: []act{{"servers/{name}/restart", restartServer}, {"servers/{name}/accept", acceptTool}},
+		acts: []act{
+			{"servers/{name}/restart", direct(Servers.Restart, "restarted", "%s starts anew.")},
+			{"servers/{name}/disable", direct(Servers.Disable, "disabled", "%s is disabled.")},
+			{"servers/{name}/enable", direct(Servers.Enable, "enabled", "%s is enabled, and starts.")},
+			{"servers/{name}/accept", acceptTool},
+		},
 	}
 }
 
@@ -120,15 +136,18 @@ func (v *Visit) operator() error {
 	return &Problem{http.StatusForbidden, "Only operators may do that", "you are signed in as " + v.Who.Name, "ask the operator of the gateway"}
 }
 
-func restartServer(v *Visit) (any, error) {
-	if err := v.operator(); err != nil {
-		return nil, err
+// direct returns what an operator does with a server as a whole: did is its participle, and notice names the server.
+func direct(how func(Servers, context.Context, string) error, did, notice string) func(*Visit) (any, error) {
+	return func(v *Visit) (any, error) {
+		if err := v.operator(); err != nil {
+			return nil, err
+		}
+		if err := how(v.Options().Servers, v.Context(), v.PathValue("name")); err != nil {
+			return nil, &Problem{http.StatusConflict, "The server was not " + did, err.Error(), ""}
+		}
+		v.Notice(notice, v.PathValue("name"))
+		return showServer(v)
 	}
-	if err := v.Options().Servers.Restart(v.Context(), v.PathValue("name")); err != nil {
-		return nil, &Problem{http.StatusConflict, "The server was not restarted", err.Error(), ""}
-	}
-	v.Notice("%s starts anew.", v.PathValue("name"))
-	return showServer(v)
 }
 
 func acceptTool(v *Visit) (any, error) {

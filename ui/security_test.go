@@ -19,6 +19,8 @@ type secretive struct{ fake }
 func (secretive) Waiting(context.Context, string) ([]WaitingTool, error) { return nil, nil }
 func (secretive) Accept(context.Context, string, string, string) error   { return nil }
 func (secretive) Restart(context.Context, string) error                  { return nil }
+func (secretive) Disable(context.Context, string) error                  { return nil }
+func (secretive) Enable(context.Context, string) error                   { return nil }
 func (secretive) Resources(context.Context) []Resource                   { return nil }
 func (secretive) Prompts(context.Context) []Prompt                       { return nil }
 func (secretive) Read(context.Context, string) ([]Content, error) {
@@ -81,6 +83,7 @@ func TestStrangers(t *testing.T) {
 		{"GET", "/results/r_1/bytes", "", 401},
 		{"GET", "/nothing", "", 401},
 		{"POST", "/servers/one/restart", tokenField + "=" + form, 401},
+		{"POST", "/servers/one/disable", tokenField + "=" + form, 401},
 		{"POST", "/signin", "token=x", 403},
 		{"POST", "/logout", "a=b", 403},
 		{"POST", "/signin", "token=mcsh_x&" + tokenField + "=" + form, 401},
@@ -109,11 +112,18 @@ func TestOperatorsOnly(t *testing.T) {
 		t.Errorf("the operator: status %d, %s", w.Code, w.Body)
 	}
 	token := (&Visit{console: c, Who: Person{ID: c.sessionOf(cookie).person}}).token()
-	if w := serve(caller, "POST", "/servers/one/restart", "", "Cookie", cookie, tokenHeader, token); w.Code != 403 || len(acts) != 0 {
-		t.Errorf("a caller restarts: status %d, %q", w.Code, acts)
-	}
-	if w := serve(operator, "POST", "/servers/one/restart", "", tokenHeader, (&Visit{console: c}).token()); w.Code != 200 || strings.Join(acts, "") != " /servers/one/restart" {
-		t.Errorf("the operator restarts: status %d, %q", w.Code, acts)
+	for _, what := range []string{"restart", "disable", "enable"} {
+		path := "/servers/one/" + what
+		if w := serve(caller, "POST", path, "", "Cookie", cookie, tokenHeader, token); w.Code != 403 || len(acts) != 0 {
+			t.Errorf("a caller: %s: status %d, %q", what, w.Code, acts)
+		}
+		if w := serve(operator, "POST", path, ""); w.Code != 403 || len(acts) != 0 {
+			t.Errorf("without the word of the page: %s: status %d, %q", what, w.Code, acts)
+		}
+		if w := serve(operator, "POST", path, "", tokenHeader, (&Visit{console: c}).token()); w.Code != 200 || strings.Join(acts, "") != " "+path {
+			t.Errorf("the operator: %s: status %d, %q", what, w.Code, acts)
+		}
+		acts = nil
 	}
 }
 

@@ -34,8 +34,7 @@ func (p *Pool) replace(sc *serverConn) (now *serverConn, replaced bool) {
 	case now != sc:
 		return now, false
 	}
-	now = newServerConn(sc.origin, p)
-	now.pins.Take(sc.pins)
+	now = p.anew(sc.origin, sc)
 	p.conns[sc.server.Name] = now
 	p.generation.Add(1)
 	sc.drain()

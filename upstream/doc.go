@@ -12,6 +12,9 @@
 //     after 3 s, and the servers of a waiting plan start first.
 //   - A changed server is replaced, not changed. The new one takes the next call while the old one finishes those in
 //     flight, so editing the configuration never interrupts a call with an effect.
+//   - A disabled server is known and not used, as if no source named it. Only an operator disables one, and it lasts as long as the
+//     pool: the state directory belongs to all gateways of a user, and a gateway that starts again should be what its configuration
+//     says. There "disabled" leaves a server out for good.
 //   - A message above 1 MiB is collected in a file until it is complete. A buffer that doubles leaves twice its size
 //     behind, which the runtime frees late. The file counts as memory from the beginning.
 //   - Lists of resources and prompts are read on sessions that tools have started. Nothing waits for them: a server may be

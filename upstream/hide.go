@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 
 	"github.com/mcsh-dev/mcsh/stages"
@@ -8,7 +9,7 @@ import (
 
 // Hide removes the secrets of the configuration of all servers from a text.
 func (p *Pool) Hide(text string) string {
-	for _, sc := range p.connections() {
+	for _, sc := range p.all(context.Background()) {
 		text = sc.hide(text)
 	}
 	return text

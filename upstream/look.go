@@ -22,12 +22,15 @@ type Look struct {
 	Untrusted int       // tools that are new or have changed, without those that the operator does not allow
 }
 
-// Looks returns what is known of the servers that the view of ctx shows, sorted by name. It asks nobody, starts nothing and never
+// Looks returns what is known of the servers that the view of ctx shows, disabled ones too, sorted by name. It asks nobody, starts nothing and never
 // waits for a server.
 func (p *Pool) Looks(ctx context.Context) []Look {
 	_ = p.Load(ctx) // whoever asks for tools gets the error
 	list := []Look{}
-	for _, sc := range p.shown(ctx) {
+	for _, sc := range p.all(ctx) {
+		if !sc.disabled {
+			sc = p.latest(sc)
+		}
 		list = append(list, sc.look())
 	}
 	return list
@@ -52,7 +55,7 @@ func (sc *serverConn) look() Look {
 		stderr, _ := outputOf(now.session.Transport)
 		l.Stderr = sc.hide(stderr)
 	}
-	if list := sc.tools.latest(); list != nil {
+	if list := sc.tools.latest(); list != nil && !sc.disabled {
 		l.Tools = len(list.Names())
 		if sc.pins != nil {
 			changed, unknown := sc.pins.Untrusted(list)

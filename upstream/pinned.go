@@ -21,7 +21,7 @@ func (sc *serverConn) newPins() *pins.Pins {
 
 // pinsOf returns the pins of a server, if it has a file for them.
 func (p *Pool) pinsOf(ctx context.Context, server string) (*pins.Pins, error) {
-	sc, err := p.conn(ctx, server)
+	sc, err := p.named(ctx, server)
 	if err != nil || sc.pins == nil || sc.pins.Dir == nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -129,8 +130,10 @@ type Pool struct {
 	mu     sync.Mutex        // guards what follows; not held while reading sources
 	loaded *flight[struct{}] // of the sources, set once
 	conns  map[string]*serverConn
-	names  []string // sorted
+	names  []string // of servers that are not disabled, sorted
 	groups map[string]Group
+
+	disabled map[string]bool // servers by name, whether they are there or not
 
 	reload   *flight[Change] // that has not begun to read; nil: there is none
 	conflict error           // between servers of the sources, at the last reading after load
@@ -145,7 +148,7 @@ var _ stages.Tools = (*Pool)(nil)
 func NewPool(o Options) *Pool {
 	life, end := context.WithCancel(context.Background())
 	p := &Pool{
-		options: o.withDefaults(), life: life, end: end, conns: map[string]*serverConn{},
+		options: o.withDefaults(), life: life, end: end, conns: map[string]*serverConn{}, disabled: map[string]bool{},
 		queue: startQueue{free: runtime.GOMAXPROCS(0)}, samples: newSampler(),
 	}
 	p.subscriptions = newSubscriptions(p)
@@ -204,6 +207,18 @@ func (p *Pool) conn(ctx context.Context, server string) (*serverConn, error) {
 
 // firstConn returns the first connection to a server.
 func (p *Pool) firstConn(ctx context.Context, server string) (*serverConn, error) {
+	sc, err := p.named(ctx, server)
+	switch {
+	case err != nil:
+		return nil, err
+	case sc.disabled:
+		return nil, sc.disabledError()
+	}
+	return p.latest(sc), nil
+}
+
+// named returns the first connection to a server, which may be disabled.
+func (p *Pool) named(ctx context.Context, server string) (*serverConn, error) {
 	loadErr := p.Load(ctx)
 	if ctx.Err() != nil && errors.Is(loadErr, ctx.Err()) {
 		return nil, loadErr
@@ -213,7 +228,7 @@ func (p *Pool) firstConn(ctx context.Context, server string) (*serverConn, error
 	p.mu.Unlock()
 	v := ViewOf(ctx)
 	if sc != nil && v.Sees(server) {
-		return p.latest(sc), nil
+		return sc, nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -333,7 +348,18 @@ func (p *Pool) serversWith(ctx context.Context, name string, not *serverConn) []
 	return found
 }
 
-// connections are the connections to all servers, sorted by name. Using one may take long, so the pool is not locked.
+// all are the connections to all servers that the view of ctx shows, disabled ones too, sorted by name.
+func (p *Pool) all(ctx context.Context) (list []*serverConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range ViewOf(ctx).of(slices.Sorted(maps.Keys(p.conns))) {
+		list = append(list, p.conns[name])
+	}
+	return list
+}
+
+// connections are the connections to all servers that are not disabled, sorted by name. Using one may take long, so the pool is not
+// locked.
 func (p *Pool) connections() []*serverConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

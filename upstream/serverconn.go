@@ -60,6 +60,7 @@ type serverConn struct {
 	lostLogs atomic.Int64 // lines that were left out since the last one
 
 	origin   *Server       // from the source
+	disabled bool          // nobody uses it
 	secrets  *rpc.Hider    // hides what no message may show
 	replaced chan struct{} // closed when another server or login is in its place, or none
 	login    func() string // what requests are made with, when it was first asked for; "": none

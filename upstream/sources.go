@@ -110,22 +110,23 @@ func (p *Pool) apply(wanted map[string]*Server) Change {
 	conns := map[string]*serverConn{}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		s, old := wanted[name], p.conns[name]
-		if old != nil && old.is(s) {
+		if old != nil && old.is(s) && old.disabled == p.disabled[name] {
 			conns[name] = old
 			continue
 		}
-		conns[name] = newServerConn(s, p)
-		if old == nil {
+		switch conns[name] = p.anew(s, old); {
+		case p.disabled[name]:
+		case old == nil || old.disabled:
 			c.Added = append(c.Added, name)
-		} else {
+		default:
 			c.Restarted = append(c.Restarted, name)
 		}
 	}
 	old := p.conns
-	p.conns, p.names = conns, slices.Sorted(maps.Keys(conns))
+	p.conns, p.names = conns, slices.DeleteFunc(slices.Sorted(maps.Keys(conns)), func(name string) bool { return conns[name].disabled })
 	p.generation.Add(1)
 	for _, name := range slices.Sorted(maps.Keys(old)) {
-		if conns[name] == nil {
+		if conns[name] == nil && !old[name].disabled {
 			c.Removed = append(c.Removed, name)
 		}
 		if conns[name] != old[name] {
@@ -230,7 +231,7 @@ func (p *Pool) report(c Change) {
 	}
 }
 
-// Servers returns the names of all servers that the view of ctx shows, sorted. It waits for Load until ctx is done.
+// Servers returns the names of all servers that the view of ctx shows and that are not disabled, sorted. It waits for Load until ctx is done.
 func (p *Pool) Servers(ctx context.Context) []string {
 	_ = p.Load(ctx) // the caller of Load reports it
 	p.mu.Lock()
@@ -238,14 +239,13 @@ func (p *Pool) Servers(ctx context.Context) []string {
 	return slices.Clone(ViewOf(ctx).of(p.names))
 }
 
-// Configured returns all servers as the sources describe them, sorted by name. It waits for Load until ctx is done.
+// Configured returns all servers as the sources describe them, disabled ones too, sorted by name. It waits for Load until ctx is
+// done.
 func (p *Pool) Configured(ctx context.Context) []Server {
 	_ = p.Load(ctx) // the caller of Load reports it
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := make([]Server, len(p.names))
-	for i, name := range p.names {
-		list[i] = *p.conns[name].origin
+	list := []Server{}
+	for _, sc := range p.all(WithView(ctx, nil)) {
+		list = append(list, *sc.origin)
 	}
 	return list
 }

@@ -1,11 +1,17 @@
 package upstream
 
-import "github.com/mcsh-dev/mcsh/stages"
+import (
+	"context"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
 
 // Further values of [ServerStatus].Status; see [StatusReady] for the others.
 const (
 	StatusIdle    = "idle"    // not needed yet
 	StatusResting = "resting" // ended because it was unused for a while; the next use starts it
+
+	StatusDisabled = "disabled" // by an operator: see [Pool.Disable]
 )
 
 // A ServerStatus is the status of a server at this moment.
@@ -19,13 +25,13 @@ type ServerStatus struct {
 // Statuses returns the status of all servers, sorted by name. It asks nobody, starts nothing and never waits.
 func (p *Pool) Statuses() []ServerStatus {
 	list := []ServerStatus{}
-	for _, sc := range p.connections() {
+	for _, sc := range p.all(context.Background()) {
 		list = append(list, sc.usedStatus())
 	}
 	return list
 }
 
-// Wake starts a server, unless it runs, and does not wait for it. An unknown name is ignored.
+// Wake starts a server, unless it runs or is disabled, and does not wait for it. An unknown name is ignored.
 func (p *Pool) Wake(server string) {
 	p.mu.Lock()
 	sc := p.conns[server]
@@ -45,6 +51,8 @@ func (sc *serverConn) serverStatus() ServerStatus {
 	now := sc.state()
 	s := ServerStatus{Server: sc.server.Name, Where: sc.server.Where}
 	switch {
+	case sc.disabled:
+		s.Status = StatusDisabled
 	case now.resting:
 		s.Status = StatusResting
 	case now.alive() && now.degraded:

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/ui"
 	"github.com/mcsh-dev/mcsh/upstream/pins"
 )
@@ -14,27 +12,15 @@ import (
 type consoleServers struct{ *shown }
 
 // Servers implements [ui.Servers].
-func (s consoleServers) Servers(ctx context.Context) (list []ui.ServerState) {
+func (s consoleServers) Servers(ctx context.Context) []ui.ServerState {
 	pool, ctx := s.pool(ctx)
-	metrics := s.parts.monitor.metrics
-	figures := metrics.Figures()
-	for _, l := range pool.Looks(ctx) {
-		state := ui.ServerState{
+	return convert(looks(ctx, pool, s.parts.monitor.metrics), func(l look) ui.ServerState {
+		return ui.ServerState{
 			Name: l.Server, Status: l.Status, Where: l.Where, Transport: l.Transport, Protocol: l.Protocol, Started: l.Started, Tools: l.Tools,
-			SignIn: l.SignIn, Stderr: l.Stderr, Own: l.Transport == "built in", Changed: l.Untrusted,
+			SignIn: l.SignIn, Stderr: l.Stderr, Own: l.Transport == "built in", Changed: l.Untrusted, Why: l.why, Hint: l.hint,
+			Calls: l.Calls, Errors: l.Errors, Half: l.Half, Most: l.Most,
 		}
-		if l.Failure != nil {
-			state.Why = reason(l.Server, l.Failure)
-			if e, ok := errors.AsType[*stages.Error](l.Failure); ok {
-				state.Hint = e.Hint
-			}
-		}
-		if f, called := figures[metrics.Label(l.Server)]; called {
-			state.Calls, state.Errors, state.Half, state.Most = f.Calls, f.Errors, f.Half, f.Most
-		}
-		list = append(list, state)
-	}
-	return list
+	})
 }
 
 // Accept implements [ui.Servers].
@@ -51,4 +37,16 @@ func (s *shown) Accept(ctx context.Context, server, tool, hash string) error {
 func (s *shown) Restart(ctx context.Context, server string) error {
 	pool, ctx := s.pool(ctx)
 	return pool.Restart(ctx, server)
+}
+
+// Disable implements [ui.Servers].
+func (s *shown) Disable(ctx context.Context, server string) error {
+	pool, ctx := s.pool(ctx)
+	return pool.Disable(ctx, server)
+}
+
+// Enable implements [ui.Servers].
+func (s *shown) Enable(ctx context.Context, server string) error {
+	pool, ctx := s.pool(ctx)
+	return pool.Enable(ctx, server)
 }

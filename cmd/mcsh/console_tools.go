@@ -175,7 +175,7 @@ func (s *shown) Waiting(ctx context.Context, server string) (list []ui.WaitingTo
 	for i, t := range waiting {
 		w := ui.WaitingTool{Tool: t.Tool, Hash: t.Hash, New: t.New}
 		if i < maxShownTools {
-			w.Diff = strings.TrimSpace(pendingText(t))
+			w.Diff = strings.TrimRight(pendingText(t), "\n")
 		}
 		list = append(list, w)
 	}

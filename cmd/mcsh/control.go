@@ -115,8 +115,8 @@ func withControl(api, h http.Handler) http.Handler {
 type controlled struct {
 	*signIns
 	*history.History
-	about   control.Gateway
-	servers *upstream.Pool
+	controlledServers
+	about control.Gateway
 }
 
 var _ control.Source = (*controlled)(nil)
@@ -124,7 +124,8 @@ var _ control.Source = (*controlled)(nil)
 // controlled describes a gateway that serves on listeners, or on standard input and output.
 func (p *program) controlled(s settings, x gatewayParts) *controlled {
 	state, _ := p.statePath(s)
-	c := &controlled{signIns: x.logins, History: x.gateway.History(), servers: x.parts.upstream, about: control.Gateway{
+	servers := controlledServers{x.parts.upstream, x.monitor.metrics, x.log}
+	c := &controlled{signIns: x.logins, History: x.gateway.History(), controlledServers: servers, about: control.Gateway{
 		ID: gatewayID(s.instance), Version: version(), PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Millisecond),
 		Transport: "stdio", State: absolute(state), Directory: absolute("."), Configs: convert(p.configFiles(s), absolute), Group: s.group.name,
 	}}
@@ -149,7 +150,7 @@ func absolute(path string) string {
 // Gateway implements [control.Source].
 func (c *controlled) Gateway() control.Gateway {
 	about := c.about
-	for _, g := range c.servers.Groups(context.Background()) { // the sources were read before it serves
+	for _, g := range c.pool.Groups(context.Background()) { // the sources were read before it serves
 		if about.Group == "" || about.Group == g.Name {
 			about.Groups = append(about.Groups, g.Name)
 		}
@@ -159,20 +160,20 @@ func (c *controlled) Gateway() control.Gateway {
 
 // Servers implements [control.Source].
 func (c *controlled) Servers() []control.Server {
-	return convert(c.servers.Statuses(), func(s upstream.ServerStatus) control.Server {
+	return convert(c.pool.Statuses(), func(s upstream.ServerStatus) control.Server {
 		return control.Server{Name: s.Server, Status: s.Status, Code: string(s.Code), Where: s.Where}
 	})
 }
 
 // Reload implements [control.Source].
 func (c *controlled) Reload(ctx context.Context) (control.Change, error) {
-	change, err := c.servers.Reload(ctx)
+	change, err := c.pool.Reload(ctx)
 	if err != nil {
 		return control.Change{}, err
 	}
 	shown := control.Change{Added: orEmpty(change.Added), Removed: orEmpty(change.Removed), Restarted: orEmpty(change.Restarted), Groups: change.Groups}
 	if change.Err != nil {
-		shown.Error = c.servers.Hide(change.Err.Error())
+		shown.Error = c.pool.Hide(change.Err.Error())
 	}
 	return shown, nil
 }

@@ -213,7 +213,7 @@ func (p *program) listGateways(ctx context.Context, g *gatewayFlags) error {
 		}
 	}
 	if len(rows)+len(errs) == 0 && !p.json {
-		fmt.Fprintln(p.stderr, "no gateway of this user is running with this state directory")
+		fmt.Fprintln(p.stderr, noGateway)
 	}
 	return p.printErrors(ctx, errs)
 }
@@ -330,7 +330,7 @@ func (p *program) reloadGateways(ctx context.Context, g *gatewayFlags) error {
 		return err
 	}
 	if len(clients) == 0 && !p.json {
-		fmt.Fprintln(p.stderr, "no gateway of this user is running with this state directory")
+		fmt.Fprintln(p.stderr, noGateway)
 	}
 	changes, errs := askAll(clients, func(_ string, c *control.Client) (control.Change, error) { return c.Reload(ctx) })
 	g.leaveOutEnded(errs)

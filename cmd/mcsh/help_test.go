@@ -17,7 +17,7 @@ var (
 )
 
 // withoutJSON are commands that serve or make something, or whose output is a text of another form.
-var withoutJSON = []string{"mcsh", "mcsh serve", "mcsh server", "mcsh token", "mcsh schema", "mcsh sandbox", "mcsh sandbox build", "mcsh man", "mcsh runs", "mcsh console"}
+var withoutJSON = []string{"mcsh", "mcsh serve", "mcsh server", "mcsh token", "mcsh schema", "mcsh sandbox", "mcsh sandbox build", "mcsh man", "mcsh runs", "mcsh servers", "mcsh console"}
 
 // The help of all commands and flags has one form, and what prints data has --json.
 func TestHelp(t *testing.T) {

@@ -125,7 +125,7 @@ be reached, 5 the pipeline or a tool failed, 124 out of time, 130 interrupted. m
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
-		p.serveCommand(), p.gatewaysCommand(), p.consoleCommand(), p.reloadCommand(), p.runCommand(), p.checkCommand(), p.runsCommand(), p.pipelineCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
+		p.serveCommand(), p.gatewaysCommand(), p.serversCommand(), p.consoleCommand(), p.reloadCommand(), p.runCommand(), p.checkCommand(), p.runsCommand(), p.pipelineCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
 		p.loginCommand(), p.logoutCommand(), p.loginsCommand(),
 		p.schemaCommand(), p.serverCommand(), p.doctorCommand(), p.explainCommand(), p.manCommand(), p.versionCommand(),
 		group("token", "Make, list and remove the tokens of callers", tokenLong, "mcsh token --help shows more",

@@ -200,7 +200,7 @@ func (m *monitor) conditions() []observe.Condition {
 	for _, name := range m.flags.required {
 		known := name == "*"
 		for _, s := range statuses {
-			if name == "*" || name == s.Server {
+			if name == s.Server || name == "*" && s.Status != upstream.StatusDisabled {
 				known, list = true, append(list, m.required(s))
 			}
 		}
@@ -218,8 +218,10 @@ func (m *monitor) required(s upstream.ServerStatus) observe.Condition {
 		return c
 	}
 	m.parts.upstream.Wake(s.Server)
-	c.Why = "it has not answered yet"
-	if s.Status == upstream.StatusFailed {
+	switch c.Why = "it has not answered yet"; s.Status {
+	case upstream.StatusDisabled:
+		c.Why = "an operator has disabled it"
+	case upstream.StatusFailed:
 		c.Why = fmt.Sprintf("%s; mcsh doctor and list_all_tools say more", s.Code)
 	}
 	return c

@@ -1,0 +1,64 @@
+package control
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Servers answers for the servers of a gateway, and directs them. Its methods may be called concurrently. A name that no server has
+// is an error (404).
+type Servers interface {
+	// ShowServers returns what is known of a server, or of all for "", sorted by name. It waits for none.
+	ShowServers(ctx context.Context, v Viewer, server string) ([]ServerDetail, error)
+
+	// RestartServer ends the sessions with a server when their calls in flight have ended, and starts it anew.
+	RestartServer(ctx context.Context, server string) error
+
+	// DisableServer takes away what a server offers, and ends its sessions when their calls in flight have ended, until
+	// EnableServer or the end of the gateway.
+	DisableServer(ctx context.Context, server string) error
+	EnableServer(ctx context.Context, server string) error
+}
+
+// A ServerDetail describes a server of a gateway. What is marked as data only viewers of results have.
+type ServerDetail struct {
+	Server
+	Transport string     `json:"transport"`          // stdio, http or built in
+	Protocol  string     `json:"protocol,omitempty"` // that its session speaks
+	Started   *time.Time `json:"started,omitempty"`  // of its session
+	SignIn    bool       `json:"sign_in,omitempty"`  // to sign in would help
+	Tools     *int       `json:"tools,omitempty"`    // nil: not known
+	Changed   int        `json:"changed,omitempty"`  // tools that are new or have changed since the first list
+
+	Calls  int64   `json:"calls"`
+	Errors int64   `json:"errors"`
+	Half   float64 `json:"p50_ms,omitempty"` // half of the calls have ended within
+	Most   float64 `json:"p95_ms,omitempty"` // 95 of 100 have ended within
+
+	Why    string `json:"why,omitempty"`    // it has failed; data
+	Hint   string `json:"hint,omitempty"`   // data
+	Stderr string `json:"stderr,omitempty"` // its last lines; data
+}
+
+// A ServerRequest names a server.
+type ServerRequest struct {
+	Server string `json:"server,omitempty"`
+}
+
+// serverRoutes are the requests about single servers.
+func serverRoutes(v Viewer) []route {
+	act := func(how func(Source, context.Context, string) error) func(context.Context, Source, any) (any, error) {
+		return func(ctx context.Context, s Source, body any) (any, error) {
+			return struct{}{}, how(s, ctx, body.(*ServerRequest).Server)
+		}
+	}
+	return []route{
+		{http.MethodPost, "/v1/servers/show", newBody[ServerRequest], func(ctx context.Context, s Source, body any) (any, error) {
+			return s.ShowServers(ctx, v, body.(*ServerRequest).Server)
+		}},
+		{http.MethodPost, "/v1/servers/restart", newBody[ServerRequest], act(Source.RestartServer)},
+		{http.MethodPost, "/v1/servers/disable", newBody[ServerRequest], act(Source.DisableServer)},
+		{http.MethodPost, "/v1/servers/enable", newBody[ServerRequest], act(Source.EnableServer)},
+	}
+}
