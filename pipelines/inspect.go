@@ -104,15 +104,15 @@ func (s *Set) circle(ctx context.Context, p Saved) error {
 // compile checks the plan with values that stand for those of calls.
 func (s *Set) compile(ctx context.Context, d *Definition, look *lookup, t *Tool) error {
 	values, guessed := d.guesses(ctx, t.Info.Input)
-	f := &filler{values: values, guessed: guessed, spots: map[stages.Place][]int{}}
-	f.list(&d.plan, "pipeline", "")
+	f := &filler{values: values, guessed: guessed}
+	filled := f.fill(d)
 	if len(f.errs) > 0 {
 		return stages.Errorf(stages.InvalidPipeline, "", "%s: %s", f.errs[0].key, f.errs[0].text)
 	}
 	deps := s.deps
 	look.Tools = s.forPlan(deps, ownViewer(t.Version))
 	deps.Tools, deps.Values, deps.CheckOnly, deps.Caller, deps.Runs = look, f.spots, true, "check of saved pipelines", nil
-	plan, errs := stages.Compile(ctx, f.out.Bytes(), deps)
+	plan, errs := stages.Compile(ctx, filled, deps)
 	errs = slices.DeleteFunc(errs, func(e *stages.Error) bool {
 		return e.Code == stages.DisallowedArgument && f.doubtful[e.Place] // another value may do
 	})

@@ -17,27 +17,22 @@ import (
 const maxParameterName = 64 // bytes
 
 // parameters reads the schema of the parameters: an object, each of whose properties is one.
-func (r *reader) parameters(d *Definition, key string, v *hujson.Value) {
-	object, ok := v.Value.(*hujson.Object)
-	if !ok {
+func (r *reader) parameters(key string, v *hujson.Value) {
+	if _, ok := v.Value.(*hujson.Object); !ok {
 		r.fail(v.StartOffset, key, `want a JSON Schema of an object: {"type": "object", "properties": {...}}`)
 		return
 	}
-	for i := range object.Members {
-		m := &object.Members[i]
-		switch name := nameOf(m); {
-		case name == "type" && string(standard(&m.Value)) != `"object"`:
-			r.fail(m.Value.StartOffset, within(key, name), `want "object": parameters have names`)
-		case name == "properties":
-			r.properties(d, within(key, name), &m.Value)
-		}
+	if kind := member(v, "type"); kind != nil && textOf(kind) != "object" {
+		r.fail(kind.StartOffset, within(key, "type"), `want "object": parameters have names`)
 	}
-	d.Parameters = standard(v)
-	r.schema(key, v, d.Parameters)
+	if properties := member(v, "properties"); properties != nil {
+		r.properties(within(key, "properties"), properties)
+	}
+	r.d.Parameters = r.schema(key, v)
 }
 
 // properties reads the names of the parameters.
-func (r *reader) properties(d *Definition, key string, v *hujson.Value) {
+func (r *reader) properties(key string, v *hujson.Value) {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok || len(object.Members) > maxParameters {
 		r.fail(v.StartOffset, key, "want an object with a schema for each parameter, at most %d", maxParameters)
@@ -49,28 +44,25 @@ func (r *reader) properties(d *Definition, key string, v *hujson.Value) {
 		if name == "" || len(name) > maxParameterName {
 			r.fail(m.Name.StartOffset, within(key, name), "the name of a parameter has 1 to %d bytes", maxParameterName)
 		}
-		d.names = append(d.names, name)
+		r.d.names = append(r.d.names, name)
 	}
 }
 
-func (r *reader) outputSchema(d *Definition, key string, v *hujson.Value) {
-	object, ok := v.Value.(*hujson.Object)
-	typed := ok && slices.ContainsFunc(object.Members, func(m hujson.ObjectMember) bool {
-		return nameOf(&m) == "type" && string(standard(&m.Value)) == `"object"`
-	})
-	if !typed { // MCP has no other structured content
+func (r *reader) outputSchema(key string, v *hujson.Value) {
+	if textOf(member(v, "type")) != "object" { // MCP has no other structured content
 		r.fail(v.StartOffset, key, `want a JSON Schema with "type": "object"`)
 		return
 	}
-	d.OutputSchema = standard(v)
-	r.schema(key, v, d.OutputSchema)
+	r.d.OutputSchema = r.schema(key, v)
 }
 
 // schema refuses what is no schema, or one that is too costly: no value could be checked against it.
-func (r *reader) schema(key string, v *hujson.Value, schema json.RawMessage) {
+func (r *reader) schema(key string, v *hujson.Value) json.RawMessage {
+	schema := json.RawMessage(standard(v))
 	if _, note := checkerOf(schema)(context.Background(), json.RawMessage("{}"), true); note != "" {
 		r.fail(v.StartOffset, key, "it is no JSON Schema that can be used: %s", strings.TrimPrefix(note, "arguments not checked here: "))
 	}
+	return schema
 }
 
 // schemaMemory bounds what a compiled schema may take in memory, in bytes.
@@ -179,7 +171,8 @@ func (d *Definition) defaults() (list []exactjson.Member) {
 }
 
 // checkDefaults refuses defaults and examples that the schema does not allow.
-func (r *reader) checkDefaults(d *Definition) {
+func (r *reader) checkDefaults() {
+	d := r.d
 	wrong, _ := d.check(context.Background(), object(d.defaults()), true)
 	for _, why := range wrong {
 		r.fail(strings.Index(string(r.text), `"parameters"`), "parameters", "a default is not allowed by its own schema: %s", why)

@@ -78,9 +78,9 @@ func (v Viewer) sees(version Version) bool {
 	return version.VisibleTo(v.Caller)
 }
 
-// knows reports whether the viewer may know of a tool: of its version and of all its servers.
+// knows reports whether the viewer may know of a tool: of its version and of all its servers. The operator alone has what was removed.
 func (v Viewer) knows(t *Tool) bool {
-	return v.sees(t.Version) && (v.Shows == nil || !slices.ContainsFunc(t.Servers, func(server string) bool { return !v.Shows(server) }))
+	return v.sees(t.Version) && (!t.Removed || v.all != nil) && (v.Shows == nil || !slices.ContainsFunc(t.Servers, func(server string) bool { return !v.Shows(server) }))
 }
 
 // A check is what was found of one version, and when.
