@@ -6,16 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 // saveOptions are the flags of mcsh pipeline save.
@@ -103,9 +100,27 @@ func (p *program) savedText(ctx context.Context, o *saveOptions) ([]byte, error)
 	}
 	text, errs := draft.Text()
 	if errs != nil {
-		return nil, planError(errs)
+		return nil, notSaved(errs)
 	}
 	return text, nil
+}
+
+// notSaved is the failure for mistakes of a draft: of the command line, if they are about parameters alone.
+func notSaved(errs []*stages.Error) error {
+	f := &failure{status: exitUsage}
+	var all []error
+	for _, e := range errs {
+		if e.Code != stages.InvalidArguments {
+			f.status = exitConfig
+		}
+		if f.hint = e.Hint; len(errs) > 1 && e.Hint != "" {
+			all, f.hint = append(all, fmt.Errorf("nothing was saved: %s (%s)", e.Msg, e.Hint)), ""
+		} else {
+			all = append(all, fmt.Errorf("nothing was saved: %s", e.Msg))
+		}
+	}
+	f.err = errors.Join(all...)
+	return f
 }
 
 // orStandard returns the name of a file, or that of standard input.
@@ -118,26 +133,14 @@ func orStandard(file string) string {
 
 // planOf returns the plan of a run of a running gateway.
 func (o *saveOptions) planOf(ctx context.Context, p *program) (json.RawMessage, error) {
-	clients, err := o.find(ctx, p)
-	if err != nil {
+	run, err := o.oneRun(ctx, p, []string{o.run}, false)
+	switch {
+	case err != nil:
 		return nil, err
+	case len(run.Plan) > 0:
+		return run.Plan, nil
+	case run.PlanSize > 0:
+		return nil, &failure{exitFailed, fmt.Errorf("the plan of run %s was too long to be kept: %s", o.run, texts.Bytes(int64(run.PlanSize))), "save it from a file"}
 	}
-	found, errs := askAll(clients, func(_ string, c *control.Client) (control.RunDetail, error) { return c.Run(ctx, o.run) })
-	for _, id := range slices.Sorted(maps.Keys(found)) {
-		switch run := found[id]; {
-		case len(run.Plan) > 0:
-			return run.Plan, nil
-		case run.PlanSize > 0:
-			return nil, &failure{exitFailed, fmt.Errorf("the plan of run %s was too long to be kept: %s", o.run, texts.Bytes(int64(run.PlanSize))), "save it from a file"}
-		default:
-			return nil, &failure{exitFailed, fmt.Errorf("gateway %s does not show the plan of run %s", id, o.run), "on its own machine it does"}
-		}
-	}
-	o.leaveOutEnded(errs)
-	for _, id := range slices.Sorted(maps.Keys(errs)) {
-		if e, ok := errors.AsType[*control.Error](errs[id]); !ok || e.Status != http.StatusNotFound {
-			return nil, gatewayFailure(errs[id])
-		}
-	}
-	return nil, usageError("mcsh runs ls lists the runs; a run is known while its gateway runs, and for some time", "no running gateway knows a run %s", texts.Quote(o.run))
+	return nil, &failure{exitFailed, fmt.Errorf("gateway %s does not show the plan of run %s", run.Gateway, o.run), "on its own machine it does"}
 }
