@@ -100,7 +100,9 @@ func (r *reader) open() (root hujson.Value, ok bool) {
 		root, err := hujson.Parse(r.text)
 		if err != nil {
 			r.syntax(err)
-		} else if r.unique(&root) {
+		} else if twice := repeated(&root); twice != nil { // other readers read it differently
+			r.fail(twice.Name.StartOffset, nameOf(twice), "it stands there twice")
+		} else {
 			return root, true
 		}
 	}
@@ -116,21 +118,6 @@ func (r *reader) syntax(err error) {
 		text = fmt.Sprintf("%d:%d: %s", line, column, texts.Cut(text, 200))
 	}
 	r.errs = append(r.errs, fmt.Errorf("%s:%s", r.path, text))
-}
-
-// unique refuses members that repeat, which other readers read differently.
-func (r *reader) unique(root *hujson.Value) bool {
-	for v := range root.All() {
-		seen := map[string]bool{}
-		for name, member := range membersOf(v) {
-			if seen[name] {
-				r.fail(member.StartOffset, name, "it stands there twice")
-				return false
-			}
-			seen[name] = true
-		}
-	}
-	return true
 }
 
 // A field is a known member of an object, and what reads it.

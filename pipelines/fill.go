@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -282,6 +284,9 @@ func (f *filler) scripts(key, name string, args []hujson.Value, spots []int) {
 	}
 }
 
+// maxExact is a whole number below which a float64 has each one exactly.
+const maxExact = 1 << 53
+
 // operand is a value as the argument of a command.
 func (f *filler) operand(v *hujson.Value, key, name string, value json.RawMessage) json.RawMessage {
 	value = bytes.TrimSpace(value)
@@ -290,6 +295,10 @@ func (f *filler) operand(v *hujson.Value, key, name string, value json.RawMessag
 		return value
 	case '{', '[', 'n':
 		f.fail(v, key, "the parameter %s is an argument of a command: want a string, a number, true or false", texts.Quote(name))
+	default:
+		if n, err := strconv.ParseFloat(string(value), 64); err == nil && n == math.Trunc(n) && math.Abs(n) <= maxExact && bytes.ContainsAny(value, ".eE") {
+			value = strconv.AppendFloat(nil, n, 'f', -1, 64) // programs know 10, and not always 1e1 or 10.0
+		}
 	}
 	return json.RawMessage(hujson.String(string(value)))
 }

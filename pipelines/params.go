@@ -10,11 +10,14 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/mcsh-dev/mcsh/internal/exactjson"
+	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-const maxParameterName = 64 // bytes
+// parameterName matches the names of parameters. The APIs of models refuse a request if one of its tools has another one.
+var parameterName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // parameters reads the schema of the parameters: an object, each of whose properties is one.
 func (r *reader) parameters(key string, v *hujson.Value) {
@@ -41,8 +44,8 @@ func (r *reader) properties(key string, v *hujson.Value) {
 	for i := range object.Members {
 		m := &object.Members[i]
 		name := nameOf(m)
-		if name == "" || len(name) > maxParameterName {
-			r.fail(m.Name.StartOffset, within(key, name), "the name of a parameter has 1 to %d bytes", maxParameterName)
+		if !parameterName().MatchString(name) {
+			r.fail(m.Name.StartOffset, within(key, texts.Quote(name)), "the name of a parameter has 1 to 64 of A-Z, a-z, 0-9, _, . and -")
 		}
 		r.d.names = append(r.d.names, name)
 	}
@@ -108,7 +111,12 @@ func (d *Definition) Values(ctx context.Context, args json.RawMessage) (map[stri
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	values, err := exactjson.Members(args, exactjson.Names{Unique: true})
+	values, err := exactjson.Members(args, exactjson.Names{})
+	if tree, wrong := hujson.Parse(args); err == nil && wrong == nil {
+		if twice := repeated(&tree); twice != nil {
+			err = fmt.Errorf("%s stands there twice", texts.Quote(nameOf(twice)))
+		}
+	}
 	if err != nil {
 		return nil, stages.Errorf(stages.InvalidArguments, "give an object with a member for each parameter", "the parameters cannot be read: %w", err)
 	}

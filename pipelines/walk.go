@@ -43,6 +43,22 @@ func within(at, key string) string {
 	return at + "." + key
 }
 
+// repeated returns a member of some object within a value that has the name of another one, or nil.
+func repeated(v *hujson.Value) *hujson.ObjectMember {
+	for inner := range v.All() {
+		object, _ := inner.Value.(*hujson.Object)
+		seen := map[string]bool{}
+		for i := 0; object != nil && i < len(object.Members); i++ {
+			name := nameOf(&object.Members[i])
+			if seen[name] {
+				return &object.Members[i]
+			}
+			seen[name] = true
+		}
+	}
+	return nil
+}
+
 // membersOf are the members of an object, none of anything else.
 func membersOf(v *hujson.Value) func(func(string, *hujson.Value) bool) {
 	return func(yield func(string, *hujson.Value) bool) {
