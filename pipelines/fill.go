@@ -41,7 +41,7 @@ func (d *Definition) Fill(values map[string]json.RawMessage) (Plan, error) {
 	f := &filler{values: values}
 	plan := f.fill(d)
 	if len(f.errs) > 0 {
-		return Plan{}, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.said(), "%s", f.errs[0].text)
+		return Plan{}, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.Said(), "%s", f.errs[0].text)
 	}
 	return Plan{plan, f.spots}, nil
 }
@@ -56,7 +56,7 @@ func (r *reader) uses() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.used)) {
 		if !slices.Contains(d.names, name) {
-			r.fail(f.used[name], "pipeline", "the parameter %s is used and not declared in parameters; these are %s", texts.Quote(name), d.said())
+			r.fail(f.used[name], "pipeline", "the parameter %s is used and not declared in parameters; these are %s", texts.Quote(name), d.Said())
 		}
 	}
 	for _, name := range d.names {

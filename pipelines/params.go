@@ -133,7 +133,7 @@ func (d *Definition) Values(ctx context.Context, args json.RawMessage) (map[stri
 	case note != "":
 		return nil, stages.Errorf(stages.InvalidArguments, "make the values smaller", "the parameters cannot be checked: %s", strings.TrimPrefix(note, "arguments not checked here: "))
 	case wrong != nil:
-		return nil, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.said(), "%s", strings.Join(wrong, "; "))
+		return nil, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.Said(), "%s", strings.Join(wrong, "; "))
 	}
 	return values, nil
 }
@@ -153,26 +153,33 @@ func (d *Definition) CheckOutput(ctx context.Context, output []byte) error {
 	return stages.Errorf(stages.ToolError, "the saved pipeline or its outputSchema has to be changed", "the output does not fit the outputSchema: %s", strings.Join(wrong, "; "))
 }
 
-// said names the parameters for messages.
-func (d *Definition) said() string {
+// Said names the parameters for messages.
+func (d *Definition) Said() string {
 	if len(d.names) == 0 {
 		return "none"
 	}
 	return strings.Join(d.names, ", ")
 }
 
+// A parameter is what is read of a parameter's schema.
+type parameter struct {
+	Type    json.RawMessage
+	Enum    []json.RawMessage
+	Default json.RawMessage
+}
+
+func (d *Definition) parameter(name string) (p parameter) {
+	var schema struct{ Properties map[string]json.RawMessage }
+	_ = json.Unmarshal(d.Parameters, &schema) // none where there are no parameters
+	_ = json.Unmarshal(schema.Properties[name], &p)
+	return p
+}
+
 // defaults are the parameters with a default.
 func (d *Definition) defaults() (list []exactjson.Member) {
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	_ = json.Unmarshal(d.Parameters, &schema) // none where there are no parameters
 	for _, name := range d.names {
-		var property struct {
-			Default json.RawMessage `json:"default"`
-		}
-		if json.Unmarshal(schema.Properties[name], &property) == nil && property.Default != nil {
-			list = append(list, exactjson.Member{Name: name, Value: property.Default})
+		if value := d.parameter(name).Default; value != nil {
+			list = append(list, exactjson.Member{Name: name, Value: value})
 		}
 	}
 	return list

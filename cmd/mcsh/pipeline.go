@@ -217,34 +217,23 @@ func versionFlag(base *int) func(*cobra.Command) {
 }
 
 func (p *program) pipelineRmCommand() *cobra.Command {
-	var s settings
-	var base int
-	cmd := &cobra.Command{
+	return p.changeCommand(&cobra.Command{
 		Use:   "rm NAME...",
 		Short: "Remove saved pipelines; their versions stay, and can be saved again",
-		Args:  withFirst(cobra.ArbitraryArgs),
-	}
-	return command(cmd, func(ctx context.Context, args []string) error {
-		return p.eachPipeline(ctx, s, args, "removed", func(store *pipelines.Store, name string) (int, error) { return 0, store.Remove(ctx, name, base) })
-	}, s.pipelines.add, versionFlag(&base), completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object per pipeline, a line each"))
+	}, "removed", func(ctx context.Context, store *pipelines.Store, name string, base int) (v pipelines.Version, err error) {
+		return v, store.Remove(ctx, name, base)
+	})
 }
 
 func (p *program) pipelineAdoptCommand() *cobra.Command {
-	var s settings
-	var base int
-	cmd := &cobra.Command{
+	return p.changeCommand(&cobra.Command{
 		Use:   "adopt NAME...",
 		Short: "Let all callers see pipelines that an agent has saved",
 		Long: `Let all callers see pipelines that an agent has saved. Read them before (mcsh pipeline show): their descriptions are text for
 other agents. From then on they are yours: no agent changes them.`,
-		Args: withFirst(cobra.ArbitraryArgs),
-	}
-	return command(cmd, func(ctx context.Context, args []string) error {
-		return p.eachPipeline(ctx, s, args, "adopted", func(store *pipelines.Store, name string) (int, error) {
-			v, err := store.Adopt(ctx, name, base)
-			return v.Number, err
-		})
-	}, s.pipelines.add, versionFlag(&base), completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object per pipeline, a line each"))
+	}, "adopted", func(ctx context.Context, store *pipelines.Store, name string, base int) (pipelines.Version, error) {
+		return store.Adopt(ctx, name, base)
+	})
 }
 
 // changedJSON is the outcome of a change.
@@ -254,25 +243,32 @@ type changedJSON struct {
 	Done    string `json:"done"`
 }
 
-// eachPipeline changes pipelines one after another, until one cannot be changed.
-func (p *program) eachPipeline(ctx context.Context, s settings, names []string, done string, change func(*pipelines.Store, string) (version int, err error)) error {
-	store, err := p.pipelineStore(s)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := pipelines.CheckName(name); err != nil {
-			return usageError("mcsh pipeline ls lists the names", "%w", err)
-		}
-		version, err := change(store, name)
+// changeCommand returns a command that changes pipelines one after another, until one cannot be changed.
+func (p *program) changeCommand(
+	cmd *cobra.Command, done string, change func(ctx context.Context, store *pipelines.Store, name string, base int) (pipelines.Version, error),
+) *cobra.Command {
+	var s settings
+	var base int
+	cmd.Args = withFirst(cobra.ArbitraryArgs)
+	return command(cmd, func(ctx context.Context, names []string) error {
+		store, err := p.pipelineStore(s)
 		if err != nil {
-			return pipelineFailure(err)
-		}
-		if err := p.print(changedJSON{name, version, done}, fmt.Sprintf("%s %s\n", done, atVersion(name, version))); err != nil {
 			return err
 		}
-	}
-	return nil
+		for _, name := range names {
+			if err := pipelines.CheckName(name); err != nil {
+				return usageError("mcsh pipeline ls lists the names", "%w", err)
+			}
+			v, err := change(ctx, store, name, base)
+			if err != nil {
+				return pipelineFailure(err)
+			}
+			if err := p.print(changedJSON{name, v.Number, done}, fmt.Sprintf("%s %s\n", done, atVersion(name, v.Number))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, s.pipelines.add, versionFlag(&base), completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object per pipeline, a line each"))
 }
 
 func (p *program) pipelineDiffCommand() *cobra.Command {

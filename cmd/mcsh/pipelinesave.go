@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,11 +61,7 @@ func (p *program) savePipeline(ctx context.Context, name string, o *saveOptions)
 	if err != nil {
 		return err
 	}
-	where := o.file
-	if where == "" {
-		where = name + ".json"
-	}
-	if _, err := pipelines.Parse(where, text); err != nil {
+	if _, err := pipelines.Parse(cmp.Or(o.file, name+".json"), text); err != nil {
 		return configError("docs/saved-pipelines.md has the form", err)
 	}
 	v, err := store.Save(ctx, name, text, o.base, pipelines.Author{})
@@ -84,7 +81,7 @@ func (p *program) savedText(ctx context.Context, o *saveOptions) ([]byte, error)
 		}
 		draft.Pipeline = plan
 	} else {
-		text, err := p.pipelineText(ctx, nil, orStandard(o.file), "")
+		text, err := p.pipelineText(ctx, nil, cmp.Or(o.file, "-"), "")
 		if err != nil {
 			return nil, err
 		}
@@ -121,14 +118,6 @@ func notSaved(errs []*stages.Error) error {
 	}
 	f.err = errors.Join(all...)
 	return f
-}
-
-// orStandard returns the name of a file, or that of standard input.
-func orStandard(file string) string {
-	if file == "" {
-		return "-"
-	}
-	return file
 }
 
 // planOf returns the plan of a run of a running gateway.
