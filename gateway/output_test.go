@@ -165,7 +165,7 @@ func TestOutputPages(t *testing.T) {
 		{uri + "?limit=3", "not between 4 and"},
 		{uri + "?limit=99999999", "not between 4 and"},
 		{strings.Replace(uri, "stages/1", "stages/0", 1), "is not a positive number"},
-		{strings.Replace(uri, "stages/1", "stages/2", 1), "incomplete"},
+		{strings.Replace(uri, "stages/1", "stages/2", 1), "there is no stage 2: run r_"},
 		{longURI, "longer than 1 mib"},
 		{"file:///etc/passwd", "not found"},
 	} {

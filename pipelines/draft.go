@@ -52,7 +52,7 @@ func (d Draft) Text() ([]byte, []*stages.Error) {
 		}
 	}
 	w := drafter{plan: &plan}
-	eachStage(&plan, "", func(at stages.Place, stage *hujson.Value) {
+	eachStage(&plan, "", "", func(stage *hujson.Value, _ string, at stages.Place) {
 		if kind := stages.KindNamed(textOf(member(stage, "type"))); kind != nil && kind.Begins {
 			w.errs = append(w.errs, stages.Errorf(stages.InvalidPipeline, "save the run that it begins with, or give the whole as pipeline",
 				"stage %s begins with what an earlier run has left, which is not kept for long", at))
@@ -79,57 +79,6 @@ func (d Draft) Text() ([]byte, []*stages.Error) {
 
 func refused(code stages.Code, hint, format string, args ...any) []*stages.Error {
 	return []*stages.Error{stages.Errorf(code, hint, format, args...)}
-}
-
-// eachStage calls f with each stage of a list, in the order of their places.
-func eachStage(list *hujson.Value, at stages.Place, f func(stages.Place, *hujson.Value)) {
-	array, _ := list.Value.(*hujson.Array)
-	for i := 0; array != nil && i < len(array.Elements); i++ {
-		stage, place := &array.Elements[i], stages.Place(fmt.Sprint(i+1)).In(at)
-		f(place, stage)
-		for name, v := range membersOf(stage) {
-			switch name {
-			case "stages":
-				eachStage(v, place, f)
-			case "branches", "inputs":
-				for branch, list := range membersOf(v) {
-					eachStage(list, stages.BranchPlace(branch).In(place), f)
-				}
-			}
-		}
-	}
-}
-
-// member returns a member of an object, or nil.
-func member(v *hujson.Value, name string) *hujson.Value {
-	for key, value := range membersOf(v) {
-		if key == name {
-			return value
-		}
-	}
-	return nil
-}
-
-// textOf returns a string, or "" of anything else.
-func textOf(v *hujson.Value) string {
-	if v != nil {
-		if literal, ok := v.Value.(hujson.Literal); ok && literal.Kind() == '"' {
-			return literal.String()
-		}
-	}
-	return ""
-}
-
-// membersOf are the members of an object, none of anything else.
-func membersOf(v *hujson.Value) func(func(string, *hujson.Value) bool) {
-	return func(yield func(string, *hujson.Value) bool) {
-		object, _ := v.Value.(*hujson.Object)
-		for i := 0; object != nil && i < len(object.Members); i++ {
-			if m := &object.Members[i]; !yield(nameOf(m), &m.Value) {
-				return
-			}
-		}
-	}
 }
 
 // escape makes literals of the objects that would be read as parameters.
@@ -256,7 +205,7 @@ func typeOf(value json.RawMessage) string {
 func (w *drafter) replace(name, stage string, arg json.RawMessage) json.RawMessage {
 	var places []string
 	var found *hujson.Value
-	eachStage(w.plan, "", func(at stages.Place, v *hujson.Value) {
+	eachStage(w.plan, "", "", func(v *hujson.Value, _ string, at stages.Place) {
 		if places = append(places, string(at)); string(at) == stage {
 			found = v
 		}
@@ -288,11 +237,6 @@ func (w *drafter) replace(name, stage string, arg json.RawMessage) json.RawMessa
 	value := standard(at)
 	*at = single(holeKey, hujson.Value{Value: hujson.String(name)})
 	return value
-}
-
-// single is an object with one member.
-func single(name string, value hujson.Value) hujson.Value {
-	return hujson.Value{Value: &hujson.Object{Members: []hujson.ObjectMember{{Name: hujson.Value{Value: hujson.String(name)}, Value: value}}}}
 }
 
 // argumentNamed finds an argument: of a tool by its name, or by names with points between them; of a command by its text, which

@@ -51,21 +51,21 @@ type Example struct {
 
 // Parse reads a file. All mistakes come in one error, a line each: path:line: key: message.
 func Parse(path string, text []byte) (*Definition, error) {
-	r := &reader{path: path, text: text}
-	d := &Definition{}
+	r := &reader{path: path, text: text, d: &Definition{}}
 	if root, ok := r.open(); ok {
-		r.root(root, d)
+		r.root(&root)
 	}
 	if len(r.errs) > 0 {
 		return nil, errors.Join(r.errs...)
 	}
-	return d, nil
+	return r.d, nil
 }
 
 // A reader reads one file.
 type reader struct {
 	path string
 	text []byte
+	d    *Definition
 	errs []error
 }
 
@@ -100,7 +100,9 @@ func (r *reader) open() (root hujson.Value, ok bool) {
 		root, err := hujson.Parse(r.text)
 		if err != nil {
 			r.syntax(err)
-		} else if r.walk(&root) {
+		} else if twice := repeated(&root); twice != nil { // other readers read it differently
+			r.fail(twice.Name.StartOffset, nameOf(twice), "it stands there twice")
+		} else {
 			return root, true
 		}
 	}
@@ -118,68 +120,33 @@ func (r *reader) syntax(err error) {
 	r.errs = append(r.errs, fmt.Errorf("%s:%s", r.path, text))
 }
 
-// walk refuses members that repeat, which other readers read differently.
-func (r *reader) walk(v *hujson.Value) bool {
-	if object, ok := v.Value.(*hujson.Object); ok {
-		seen := map[string]bool{}
-		for i := range object.Members {
-			m := &object.Members[i]
-			if name := nameOf(m); seen[name] {
-				r.fail(m.Name.StartOffset, name, "it stands there twice")
-				return false
-			} else {
-				seen[name] = true
-			}
-			if !r.walk(&m.Value) {
-				return false
-			}
-		}
-	}
-	if array, ok := v.Value.(*hujson.Array); ok {
-		for i := range array.Elements {
-			if !r.walk(&array.Elements[i]) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func nameOf(m *hujson.ObjectMember) string {
-	name, _ := m.Name.Value.(hujson.Literal)
-	return name.String()
-}
-
-// keys are the members of a file.
-var keys = map[string]func(r *reader, d *Definition, key string, v *hujson.Value){
-	"description":  (*reader).description,
-	"parameters":   (*reader).parameters,
-	"pipeline":     (*reader).pipeline,
-	"examples":     (*reader).examples,
-	"outputSchema": (*reader).outputSchema,
+// A field is a known member of an object, and what reads it.
+type field struct {
+	name string
+	read func(key string, v *hujson.Value)
 }
 
 // root reads the whole file.
-func (r *reader) root(root hujson.Value, d *Definition) {
-	found := r.members(&root, "", func(key string) func(*hujson.Value) {
-		if read := keys[key]; read != nil {
-			return func(v *hujson.Value) { read(r, d, key, v) }
-		}
-		return nil
-	}, "description", "parameters", "pipeline", "examples", "outputSchema")
+func (r *reader) root(root *hujson.Value) {
+	found := r.members(root, "", field{"description", r.description}, field{"parameters", r.parameters}, field{"pipeline", r.pipeline},
+		field{"examples", r.examples}, field{"outputSchema", r.outputSchema})
 	for _, key := range []string{"description", "pipeline"} {
 		if found != nil && !slices.Contains(found, key) {
 			r.fail(root.StartOffset, key, "it is missing")
 		}
 	}
 	if len(r.errs) == 0 {
-		d.check = checkerOf(d.InputSchema())
-		r.uses(d)
+		r.d.check = checkerOf(r.d.InputSchema())
+		r.uses()
 	}
 }
 
 // members reads an object whose members are known, and returns the names of those that it has.
-func (r *reader) members(v *hujson.Value, at string, read func(key string) func(*hujson.Value), known ...string) (found []string) {
+func (r *reader) members(v *hujson.Value, at string, fields ...field) (found []string) {
+	known := make([]string, len(fields))
+	for i, f := range fields {
+		known[i] = f.name
+	}
 	object, ok := v.Value.(*hujson.Object)
 	if !ok {
 		r.fail(v.StartOffset, at, "want an object with %s", strings.Join(known, ", "))
@@ -188,30 +155,26 @@ func (r *reader) members(v *hujson.Value, at string, read func(key string) func(
 	found = []string{}
 	for i := range object.Members {
 		m := &object.Members[i]
-		key := nameOf(m)
-		found = append(found, key)
-		if f := read(key); f != nil {
-			f(&m.Value)
-			continue
+		name := nameOf(m)
+		found = append(found, name)
+		if at := within(at, name); slices.Contains(known, name) {
+			fields[slices.Index(known, name)].read(at, &m.Value)
+		} else {
+			r.fail(m.Name.StartOffset, at, "unknown key, want one of %s%s", strings.Join(known, ", "), meant(name, known))
 		}
-		near := ""
-		if name := nearest.Name(key, known); name != "" {
-			near = fmt.Sprintf("; did you mean %q?", name)
-		}
-		r.fail(m.Name.StartOffset, within(at, key), "unknown key, want one of %s%s", strings.Join(known, ", "), near)
 	}
 	return found
 }
 
-// within is the path of a member of an object.
-func within(at, key string) string {
-	if at == "" {
-		return key
+// meant asks for the known name that is nearest to a wrong one.
+func meant(wrong string, known []string) string {
+	if name := nearest.Name(wrong, known); name != "" {
+		return fmt.Sprintf("; did you mean %q?", name)
 	}
-	return at + "." + key
+	return ""
 }
 
-func (r *reader) description(d *Definition, key string, v *hujson.Value) {
+func (r *reader) description(key string, v *hujson.Value) {
 	text, ok := r.text1(key, v)
 	switch {
 	case !ok:
@@ -220,20 +183,19 @@ func (r *reader) description(d *Definition, key string, v *hujson.Value) {
 	case len(text) > maxDescription:
 		r.fail(v.StartOffset, key, "it has %d bytes, more than %s", len(text), texts.Bytes(maxDescription))
 	}
-	d.Description = text
+	r.d.Description = text
 }
 
 // text1 reads a string.
 func (r *reader) text1(key string, v *hujson.Value) (string, bool) {
-	literal, ok := v.Value.(hujson.Literal)
-	if !ok || literal.Kind() != '"' {
+	if literal, ok := v.Value.(hujson.Literal); !ok || literal.Kind() != '"' {
 		r.fail(v.StartOffset, key, "want a string")
 		return "", false
 	}
-	return literal.String(), true
+	return textOf(v), true
 }
 
-func (r *reader) pipeline(d *Definition, key string, v *hujson.Value) {
+func (r *reader) pipeline(key string, v *hujson.Value) {
 	array, ok := v.Value.(*hujson.Array)
 	switch {
 	case !ok:
@@ -241,47 +203,29 @@ func (r *reader) pipeline(d *Definition, key string, v *hujson.Value) {
 	case len(array.Elements) == 0:
 		r.fail(v.StartOffset, key, "it has no stages")
 	default:
-		d.plan, d.Pipeline = *v, standard(v)
+		r.d.plan, r.d.Pipeline = *v, standard(v)
 	}
 }
 
-// standard is a value as JSON without comments.
-func standard(v *hujson.Value) json.RawMessage {
-	own := v.Clone()
-	own.Minimize()
-	return own.Pack()
-}
-
-func (r *reader) examples(d *Definition, key string, v *hujson.Value) {
+func (r *reader) examples(key string, v *hujson.Value) {
 	array, ok := v.Value.(*hujson.Array)
 	if !ok || len(array.Elements) > maxExamples {
 		r.fail(v.StartOffset, key, `want an array of at most %d examples: {"args": {...}, "expect": {"jq": "..."}}`, maxExamples)
 		return
 	}
 	for i := range array.Elements {
-		element, at := &array.Elements[i], fmt.Sprintf("%s[%d]", key, i)
+		element := &array.Elements[i]
 		e := Example{Args: json.RawMessage("{}"), Offset: element.StartOffset}
-		r.members(element, at, func(name string) func(*hujson.Value) {
-			switch name {
-			case "args":
-				return func(v *hujson.Value) {
-					if _, ok := v.Value.(*hujson.Object); !ok {
-						r.fail(v.StartOffset, at+".args", "want an object of parameters")
-					}
-					e.Args = standard(v)
+		r.members(element, fmt.Sprintf("%s[%d]", key, i),
+			field{"args", func(key string, v *hujson.Value) {
+				if _, ok := v.Value.(*hujson.Object); !ok {
+					r.fail(v.StartOffset, key, "want an object of parameters")
 				}
-			case "expect":
-				return func(v *hujson.Value) {
-					r.members(v, at+".expect", func(name string) func(*hujson.Value) {
-						if name != "jq" {
-							return nil
-						}
-						return func(v *hujson.Value) { e.JQ, _ = r.text1(at+".expect.jq", v) }
-					}, "jq")
-				}
-			}
-			return nil
-		}, "args", "expect")
-		d.Examples = append(d.Examples, e)
+				e.Args = standard(v)
+			}},
+			field{"expect", func(key string, v *hujson.Value) {
+				r.members(v, key, field{"jq", func(key string, v *hujson.Value) { e.JQ, _ = r.text1(key, v) }})
+			}})
+		r.d.Examples = append(r.d.Examples, e)
 	}
 }

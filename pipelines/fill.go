@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tailscale/hujson"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -35,24 +38,25 @@ type Plan struct {
 // Fill puts values into the plan. What has no value is removed, with its key where it is a member. The error is an *Error of
 // stages: a value that cannot stand where it should.
 func (d *Definition) Fill(values map[string]json.RawMessage) (Plan, error) {
-	f := &filler{values: values, spots: map[stages.Place][]int{}}
-	f.list(&d.plan, "pipeline", "")
+	f := &filler{values: values}
+	plan := f.fill(d)
 	if len(f.errs) > 0 {
-		return Plan{}, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.said(), "%s", f.errs[0].text)
+		return Plan{}, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.Said(), "%s", f.errs[0].text)
 	}
-	return Plan{f.out.Bytes(), f.spots}, nil
+	return Plan{plan, f.spots}, nil
 }
 
 // uses refuses a plan whose parameters are not those that are declared, or stand where they cannot.
-func (r *reader) uses(d *Definition) {
-	f := &filler{spots: map[stages.Place][]int{}, used: map[string]int{}, open: true}
-	f.list(&d.plan, "pipeline", "")
+func (r *reader) uses() {
+	d := r.d
+	f := &filler{used: map[string]int{}, open: true}
+	f.fill(d)
 	for _, e := range f.errs {
 		r.fail(e.offset, e.key, "%s", e.text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.used)) {
 		if !slices.Contains(d.names, name) {
-			r.fail(f.used[name], "pipeline", "the parameter %s is used and not declared in parameters; these are %s", texts.Quote(name), d.said())
+			r.fail(f.used[name], "pipeline", "the parameter %s is used and not declared in parameters; these are %s", texts.Quote(name), d.Said())
 		}
 	}
 	for _, name := range d.names {
@@ -62,25 +66,23 @@ func (r *reader) uses(d *Definition) {
 	}
 	d.calls, d.servers = f.calls, f.servers
 	if len(r.errs) == 0 {
-		r.checkDefaults(d)
+		r.checkDefaults()
 	}
 }
 
-// A filler writes a plan with values in the place of its holes.
+// A filler puts values in the place of the holes of a plan.
 type filler struct {
 	values map[string]json.RawMessage
-	open   bool // there are no values yet: a hole is written as it is
+	open   bool // there are no values yet: a hole stays
 
 	guessed  map[string]bool       // parameters whose values nobody has written
 	doubtful map[stages.Place]bool // commands that have such a value as an argument
-	out      bytes.Buffer
-	size     int // bytes of values in the plan
+	size     int                   // bytes of values in the plan
 	spots    map[stages.Place][]int
 
-	used  map[string]int // names of parameters, with the offset of a use
-	all   bool           // some program reads all of $params
-	calls []string
-
+	used    map[string]int // names of parameters, with the offset of a use
+	all     bool           // some program reads all of $params
+	calls   []string
 	servers []string // that tools are called of
 	errs    []mistake
 }
@@ -89,6 +91,15 @@ type mistake struct {
 	offset int
 	key    string
 	text   string
+}
+
+// fill returns the plan of a definition with the values.
+func (f *filler) fill(d *Definition) json.RawMessage {
+	f.spots, f.doubtful = map[stages.Place][]int{}, map[stages.Place]bool{}
+	plan := d.plan.Clone()
+	eachStage(&plan, "pipeline", "", f.stage)
+	plan.Minimize()
+	return plan.Pack()
 }
 
 func (f *filler) fail(v *hujson.Value, key, format string, args ...any) {
@@ -106,64 +117,24 @@ func (f *filler) use(name string, offset int) (json.RawMessage, bool) {
 
 // hole returns the parameter that a value stands for.
 func (f *filler) hole(v *hujson.Value, key string) (name string, ok bool) {
-	object, _ := v.Value.(*hujson.Object)
-	if object == nil {
+	hole := member(v, holeKey)
+	if hole == nil {
 		return "", false
 	}
-	for i := range object.Members {
-		m := &object.Members[i]
-		if nameOf(m) != holeKey {
-			continue
-		}
-		literal, isText := m.Value.Value.(hujson.Literal)
-		if len(object.Members) > 1 || !isText || literal.Kind() != '"' {
-			f.fail(v, key, `%s stands alone, with the name of a parameter: {"%s": "name"}; an object that has such a member stands in {"%s": ...}`, holeKey, holeKey, literalKey)
-		}
-		return literal.String(), true
+	literal, _ := hole.Value.(hujson.Literal)
+	if len(v.Value.(*hujson.Object).Members) > 1 || literal.Kind() != '"' {
+		f.fail(v, key, `%s stands alone, with the name of a parameter: {"%s": "name"}; an object that has such a member stands in {"%s": ...}`, holeKey, holeKey, literalKey)
 	}
-	return "", false
+	return literal.String(), true
 }
 
-// literal returns the value in a {"$literal": value}, or nil.
-func literal(v *hujson.Value) *hujson.Value {
-	if object, ok := v.Value.(*hujson.Object); ok && len(object.Members) == 1 && nameOf(&object.Members[0]) == literalKey {
-		return &object.Members[0].Value
-	}
-	return nil
-}
-
-// list writes a list of stages, whose own place is at.
-func (f *filler) list(v *hujson.Value, key string, at stages.Place) {
-	array, ok := v.Value.(*hujson.Array)
-	if !ok {
-		f.plain(v, key)
+// stage fills one stage.
+func (f *filler) stage(stage *hujson.Value, key string, at stages.Place) {
+	if _, ok := stage.Value.(*hujson.Object); !ok || member(stage, holeKey) != nil {
+		f.fixed(stage, key)
 		return
 	}
-	f.out.WriteByte('[')
-	for i := range array.Elements {
-		if i > 0 {
-			f.out.WriteByte(',')
-		}
-		f.stage(&array.Elements[i], fmt.Sprintf("%s[%d]", key, i), stages.Place(fmt.Sprint(i+1)).In(at))
-	}
-	f.out.WriteByte(']')
-}
-
-// stage writes one stage.
-func (f *filler) stage(v *hujson.Value, key string, at stages.Place) {
-	object, ok := v.Value.(*hujson.Object)
-	if !ok {
-		f.plain(v, key)
-		return
-	}
-	text := func(name string) string {
-		for i := range object.Members {
-			if l, ok := object.Members[i].Value.Value.(hujson.Literal); ok && nameOf(&object.Members[i]) == name && l.Kind() == '"' {
-				return l.String()
-			}
-		}
-		return ""
-	}
+	text := func(name string) string { return textOf(member(stage, name)) }
 	kind := stages.KindNamed(text("type"))
 	if kind == nil {
 		kind = &stages.Kind{} // the check against the tools says so
@@ -174,189 +145,147 @@ func (f *filler) stage(v *hujson.Value, key string, at stages.Place) {
 	case calls:
 		f.servers = append(f.servers, text("server"))
 	case kind.Begins:
-		f.fail(v, key, "a saved pipeline cannot begin with what an earlier run has produced")
+		f.fail(stage, key, "a saved pipeline cannot begin with what an earlier run has produced")
 	}
-	f.object(object, func(name string, v *hujson.Value) func() {
-		at, key := at, within(key, name)
+	f.members(stage, key, func(name string, v *hujson.Value, key string) bool {
 		switch {
-		case kind.Values == stages.ValuesInArgs && name == "args":
+		case name == "args" && kind.Values == stages.ValuesInArgs:
 			return f.argument(v, key)
-		case kind.Values == stages.ValuesAsWords && name == "args":
-			return func() { f.command(v, key, at, text("command") == "jq") }
-		case name == "stages":
-			return func() { f.list(v, key, at) }
-		case name == "branches" || name == "inputs":
-			return func() { f.branches(v, key, at) }
+		case name == "args" && kind.Values == stages.ValuesAsWords:
+			f.command(v, key, at, text("command"))
+		case !nests(name):
+			f.fixed(v, key)
 		}
-		return func() { f.plain(v, key) }
+		return true
 	})
 }
 
-// object writes an object. member returns what writes the value of a member; nil: the member is left out.
-func (f *filler) object(object *hujson.Object, member func(name string, v *hujson.Value) func()) {
-	f.out.WriteByte('{')
-	first := true
-	for i := range object.Members {
-		m := &object.Members[i]
-		write := member(nameOf(m), &m.Value)
-		if write == nil {
-			continue
+// members calls f with each member of an object, and leaves out those for which it returns false.
+func (f *filler) members(v *hujson.Value, key string, keep func(name string, v *hujson.Value, key string) bool) {
+	object := v.Value.(*hujson.Object)
+	var kept []hujson.ObjectMember
+	for _, m := range object.Members {
+		if name := nameOf(&m); keep(name, &m.Value, within(key, name)) {
+			kept = append(kept, m)
 		}
-		if !first {
-			f.out.WriteByte(',')
-		}
-		first = false
-		f.out.Write(m.Name.Value.(hujson.Literal))
-		f.out.WriteByte(':')
-		write()
 	}
-	f.out.WriteByte('}')
+	object.Members = kept
 }
 
-// branches writes an object of lists of stages.
-func (f *filler) branches(v *hujson.Value, key string, at stages.Place) {
-	object, ok := v.Value.(*hujson.Object)
-	if !ok {
-		f.plain(v, key)
-		return
-	}
-	f.object(object, func(name string, v *hujson.Value) func() {
-		return func() { f.list(v, within(key, name), stages.BranchPlace(name).In(at)) }
-	})
-}
-
-// plain writes what no parameter can stand in.
-func (f *filler) plain(v *hujson.Value, key string) { f.out.Write(f.fixed(v, key)) }
-
-// fixed returns a value in which no parameter can stand.
-func (f *filler) fixed(v *hujson.Value, key string) json.RawMessage {
+// fixed refuses a parameter in what can have none.
+func (f *filler) fixed(v *hujson.Value, key string) {
 	for inner := range v.All() {
 		if name, ok := f.hole(inner, key); ok {
 			f.use(name, inner.StartOffset)
 			f.fail(inner, key, `the parameter %s cannot stand here: only in "args" of a tool, as an element of "args" of a command, and as $params in jq`, texts.Quote(name))
-			break
+			return
 		}
 	}
-	return standard(v)
 }
 
-// argument returns what writes a value in the arguments of a tool; nil: it is a parameter without a value.
-func (f *filler) argument(v *hujson.Value, key string) func() {
+// argument fills a value in the arguments of a tool; false: it is a parameter without a value.
+func (f *filler) argument(v *hujson.Value, key string) bool {
 	if name, ok := f.hole(v, key); ok {
 		value, given := f.use(name, v.StartOffset)
-		switch {
-		case f.open:
-			return func() { f.out.Write(standard(v)) }
-		case !given:
-			return nil
-		case f.guessed[name]:
+		if f.guessed[name] {
 			value = json.RawMessage(guess)
 		}
-		return func() { f.out.Write(f.room(v, key, value)) }
-	}
-	if inner := literal(v); inner != nil {
-		return func() { f.out.Write(standard(inner)) }
+		if given {
+			f.put(v, key, value)
+		}
+		return given || f.open
 	}
 	switch composite := v.Value.(type) {
 	case *hujson.Object:
-		return func() {
-			f.object(composite, func(name string, v *hujson.Value) func() {
-				if name == literalKey {
-					f.fail(v, key, `%s stands alone in its object: {"%s": value}`, literalKey, literalKey)
-				}
-				return f.argument(v, within(key, name))
-			})
+		if inner := member(v, literalKey); inner != nil && len(composite.Members) == 1 {
+			*v = *inner
+			return true
 		}
+		f.members(v, key, func(name string, v *hujson.Value, below string) bool {
+			if name == literalKey {
+				f.fail(v, key, `%s stands alone in its object: {"%s": value}`, literalKey, literalKey)
+			}
+			return f.argument(v, below)
+		})
 	case *hujson.Array:
-		return func() { f.elements(composite, key) }
-	}
-	return func() { f.out.Write(standard(v)) }
-}
-
-// room returns a value that still has room in the plan, else an empty string.
-func (f *filler) room(v *hujson.Value, key string, value json.RawMessage) json.RawMessage {
-	before := f.size
-	if f.size += len(value); f.size <= maxValues {
-		return value
-	}
-	if before <= maxValues {
-		f.fail(v, key, "the values in the plan are more than %s", texts.Bytes(maxValues))
-	}
-	f.size = maxValues + 1
-	return json.RawMessage(`""`)
-}
-
-// elements writes an array in the arguments of a tool.
-func (f *filler) elements(array *hujson.Array, key string) {
-	f.out.WriteByte('[')
-	first := true
-	for i := range array.Elements {
-		write := f.argument(&array.Elements[i], fmt.Sprintf("%s[%d]", key, i))
-		if write == nil {
-			continue
+		var kept []hujson.ArrayElement
+		for i, e := range composite.Elements {
+			if f.argument(&e, fmt.Sprintf("%s[%d]", key, i)) {
+				kept = append(kept, e)
+			}
 		}
-		if !first {
-			f.out.WriteByte(',')
-		}
-		first = false
-		write()
+		composite.Elements = kept
 	}
-	f.out.WriteByte(']')
+	return true
 }
 
-// command writes the arguments of a command. A jq program that reads $params gets them before all others.
-func (f *filler) command(v *hujson.Value, key string, at stages.Place, jq bool) {
+// put writes a value in the place of another one, as long as there is room in the plan.
+func (f *filler) put(v *hujson.Value, key string, value json.RawMessage) {
+	full := f.size > maxValues
+	if f.size += len(value); f.size > maxValues {
+		if value = json.RawMessage(`""`); !full {
+			f.fail(v, key, "the values in the plan are more than %s", texts.Bytes(maxValues))
+		}
+	}
+	v.Value = hujson.Literal(value) // it is packed as it is, whatever its kind
+}
+
+// command fills the arguments of a command. A jq program that reads $params gets them before all others.
+func (f *filler) command(v *hujson.Value, key string, at stages.Place, name string) {
 	elements := []hujson.Value{*v}
-	if array, ok := v.Value.(*hujson.Array); ok {
+	array, several := v.Value.(*hujson.Array)
+	if several {
 		elements = array.Elements
 	}
-	var args []json.RawMessage
-	if jq {
+	var args []hujson.Value
+	if name == "jq" {
 		args = f.params(v, key, elements)
 	}
-	for i := range elements {
-		e, key := &elements[i], fmt.Sprintf("%s[%d]", key, i)
-		name, ok := f.hole(e, key)
+	for i, e := range elements {
+		key := fmt.Sprintf("%s[%d]", key, i)
+		param, ok := f.hole(&e, key)
 		if !ok {
-			args = append(args, f.fixed(e, key))
+			f.fixed(&e, key)
+			args = append(args, e)
 			continue
 		}
-		value, given := f.use(name, e.StartOffset)
+		value, given := f.use(param, e.StartOffset)
 		if given {
-			value = f.operand(e, key, name, f.room(e, key, value))
+			f.put(&e, key, f.operand(&e, key, param, value))
 		}
 		if given || f.open {
 			f.spots[at] = append(f.spots[at], len(args))
-			f.doubt(at, name)
-			args = append(args, value)
+			f.doubtful[at] = f.doubtful[at] || f.guessed[param]
+			args = append(args, e)
 		}
 	}
-	if _, single := v.Value.(hujson.Literal); single && len(args) == 1 {
-		f.out.Write(args[0])
+	if f.open {
+		f.scripts(key, name, args, f.spots[at])
+	}
+	if several || len(args) != 1 {
+		v.Value = &hujson.Array{Elements: args}
 		return
 	}
-	f.out.WriteByte('[')
-	f.out.Write(bytes.Join(raws(args), []byte{','}))
-	f.out.WriteByte(']')
+	*v = args[0]
 }
 
-// doubt notes that a command has an argument that nobody has written.
-func (f *filler) doubt(at stages.Place, name string) {
-	if f.guessed[name] {
-		if f.doubtful == nil {
-			f.doubtful = map[stages.Place]bool{}
+// scripts refuses parameters that are the program of a command.
+func (f *filler) scripts(key, name string, args []hujson.Value, spots []int) {
+	words := make([]string, len(args))
+	for i := range args {
+		words[i] = textOf(&args[i])
+	}
+	for _, at := range programs.Scripts(name, words, spots) {
+		param, hint := textOf(member(&args[at], holeKey)), ""
+		if name == "jq" {
+			hint = ", which reads the value as $params." + param
 		}
-		f.doubtful[at] = true
+		f.fail(&args[at], fmt.Sprintf("%s[%d]", key, at), "the parameter %s cannot be the program of %s: a value is no text of a program; write the program here%s", texts.Quote(param), name, hint)
 	}
 }
 
-func raws(list []json.RawMessage) [][]byte {
-	all := make([][]byte, len(list))
-	for i, raw := range list {
-		all[i] = raw
-	}
-	return all
-}
+// maxExact is a whole number below which a float64 has each one exactly.
+const maxExact = 1 << 53
 
 // operand is a value as the argument of a command.
 func (f *filler) operand(v *hujson.Value, key, name string, value json.RawMessage) json.RawMessage {
@@ -366,6 +295,10 @@ func (f *filler) operand(v *hujson.Value, key, name string, value json.RawMessag
 		return value
 	case '{', '[', 'n':
 		f.fail(v, key, "the parameter %s is an argument of a command: want a string, a number, true or false", texts.Quote(name))
+	default:
+		if n, err := strconv.ParseFloat(string(value), 64); err == nil && n == math.Trunc(n) && math.Abs(n) <= maxExact && bytes.ContainsAny(value, ".eE") {
+			value = strconv.AppendFloat(nil, n, 'f', -1, 64) // programs know 10, and not always 1e1 or 10.0
+		}
 	}
 	return json.RawMessage(hujson.String(string(value)))
 }
@@ -374,7 +307,7 @@ func (f *filler) operand(v *hujson.Value, key, name string, value json.RawMessag
 var reads = lazy.Regexp(`\$params\b(?:\s*\.\s*([A-Za-z_][A-Za-z0-9_]*)|\s*\.?\s*(\["(?:[^"\\]|\\.)*"\])|\s*\.\s*("(?:[^"\\]|\\.)*"))?`)
 
 // params returns the arguments with which a jq program gets the parameters that it reads; none where it reads none.
-func (f *filler) params(v *hujson.Value, key string, elements []hujson.Value) []json.RawMessage {
+func (f *filler) params(v *hujson.Value, key string, elements []hujson.Value) []hujson.Value {
 	given, found := map[string]json.RawMessage{}, false
 	take := func(name string, offset int) {
 		if value, ok := f.use(name, offset); ok {
@@ -382,11 +315,7 @@ func (f *filler) params(v *hujson.Value, key string, elements []hujson.Value) []
 		}
 	}
 	for i := range elements {
-		program, ok := elements[i].Value.(hujson.Literal)
-		if !ok || program.Kind() != '"' {
-			continue
-		}
-		for _, m := range reads().FindAllStringSubmatch(program.String(), -1) {
+		for _, m := range reads().FindAllStringSubmatch(textOf(&elements[i]), -1) {
 			found = true
 			name, whole := paramName(m)
 			if !whole {
@@ -402,8 +331,9 @@ func (f *filler) params(v *hujson.Value, key string, elements []hujson.Value) []
 	if !found || f.size > maxValues {
 		return nil
 	}
-	all := f.room(v, key, json.RawMessage(hujson.String(texts.JSON(given))))
-	return []json.RawMessage{json.RawMessage(`"--argjson"`), json.RawMessage(`"params"`), all}
+	all := hujson.Value{StartOffset: v.StartOffset}
+	f.put(&all, key, json.RawMessage(hujson.String(texts.JSON(given))))
+	return []hujson.Value{{Value: hujson.String("--argjson")}, {Value: hujson.String("params")}, all}
 }
 
 // paramName returns the name in a match of reads; whole: it has none.

@@ -12,12 +12,13 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/following"
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // sums are checksums of what a store has read, by path.
 type sums map[string][sha256.Size]byte
 
-// now reads the files of the store for their checksums.
+// now reads the files of the store for their checksums, also the latest records: an adoption changes nothing else.
 func (s *Store) now() sums {
 	found := sums{}
 	add := func(path string, data []byte, err error) {
@@ -28,22 +29,14 @@ func (s *Store) now() sums {
 	}
 	for _, dir := range s.dirs {
 		names, err := namesIn(dir)
-		if err != nil {
-			add(dir, nil, err)
-		}
+		add(dir, nil, err)
 		for _, name := range names[:min(len(names), 2*MaxPipelines)] {
 			path := filepath.Join(dir, name+".json")
 			data, err := namedfile.Read(path, readMost)
 			add(path, data, err)
 			own := recordsOf(dir, name)
-			numbers, err := own.numbers()
-			if len(numbers) > 0 {
-				path := own.path(numbers[len(numbers)-1])
-				data, err := namedfile.Read(path, maxRecord)
-				add(path, data, err)
-			} else if err != nil {
-				add(own.dir, nil, err)
-			}
+			v, err := own.latest()
+			add(own.dir, []byte(texts.JSON(v)), err)
 		}
 	}
 	return found
@@ -58,11 +51,10 @@ func (s *Store) lastRead() sums {
 
 // A Change is what has become of saved pipelines.
 type Change struct {
-	Added, Removed, Changed []string
+	Names map[string][]string // by what has become of them: "added", "removed", "changed", or "fits again" of broken ones
 
-	// Broken is why pipelines cannot be called that could before, or are new; Fits are those that can be called again.
+	// Broken is why pipelines cannot be called that could before, or are new.
 	Broken map[string]error
-	Fits   []string
 
 	Shadowed []string // files that do not count, since these began to be so
 
@@ -120,40 +112,32 @@ func pending(tools map[string]Tool) bool {
 }
 
 func (c Change) isZero() bool {
-	return len(c.Added)+len(c.Removed)+len(c.Changed)+len(c.Broken)+len(c.Fits)+len(c.Shadowed) == 0 && c.Err == nil
+	return len(c.Names)+len(c.Broken)+len(c.Shadowed) == 0 && c.Err == nil
 }
 
 // difference compares the tools before and after a change.
 func difference(before, after map[string]Tool) Change {
-	c := Change{Broken: map[string]error{}}
-	for name, t := range after {
+	c := Change{Names: map[string][]string{}, Broken: map[string]error{}}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after)))))) {
 		old, known := before[name]
-		switch {
-		case !known:
-			c.Added = append(c.Added, name)
-		case old.Version.Hash != t.Version.Hash || old.Version.Private() != t.Version.Private() || old.Path != t.Path || old.Hints != t.Hints:
-			c.Changed = append(c.Changed, name)
+		t, left := after[name]
+		became := func(what string, is bool) {
+			if is {
+				c.Names[what] = append(c.Names[what], name)
+			}
+		}
+		became("added", !known)
+		became("removed", !left)
+		became("changed", known && left && (old.Version.Hash != t.Version.Hash || old.Version.Private() != t.Version.Private() || old.Path != t.Path || old.Hints != t.Hints))
+		became("fits again", known && left && old.Broken != nil && t.Broken == nil)
+		if t.Broken != nil && (!known || fmt.Sprint(old.Broken) != fmt.Sprint(t.Broken)) {
+			c.Broken[name] = t.Why()
 		}
 		for _, path := range t.Shadows {
 			if !slices.Contains(old.Shadows, path) {
 				c.Shadowed = append(c.Shadowed, path)
 			}
 		}
-		switch {
-		case t.Broken != nil && (!known || fmt.Sprint(old.Broken) != fmt.Sprint(t.Broken)):
-			c.Broken[name] = t.Why()
-		case t.Broken == nil && known && old.Broken != nil:
-			c.Fits = append(c.Fits, name)
-		}
 	}
-	for name := range before {
-		if _, left := after[name]; !left {
-			c.Removed = append(c.Removed, name)
-		}
-	}
-	slices.Sort(c.Added)
-	slices.Sort(c.Removed)
-	slices.Sort(c.Changed)
-	slices.Sort(c.Fits)
 	return c
 }

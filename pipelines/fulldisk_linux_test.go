@@ -49,6 +49,9 @@ func TestFullDisk(t *testing.T) {
 			saved = append(saved, size)
 			break
 		}
+		if want := filepath.Join(dir, "a.json") + ": nothing was saved: file too large"; err.Error() != want {
+			t.Errorf("with %d bytes the error is %q, want %q", size, err, want)
+		}
 		p, err := pipelines.NewStore(dir).Get(t.Context(), "a", pipelines.Everybody)
 		if err != nil || p.Version.Number != 1 || p.Definition.Description != "before" || !p.Version.Private() {
 			t.Errorf("with %d bytes it is %+v, %v", size, p, err)

@@ -26,9 +26,7 @@ func (s *Set) Inspect(ctx context.Context, name string, d *Definition, caller st
 	if t.Broken == nil || transient(t.Broken) {
 		return nil
 	}
-	e := *t.Broken.(*stages.Error)
-	e.Hint = strings.TrimSuffix(strings.TrimSuffix(e.Hint, fixIt(name)), "; ") // there is nothing to show yet
-	return &e
+	return t.Broken.(*stages.Error)
 }
 
 // inspect checks a saved pipeline against the tools that it calls.
@@ -36,7 +34,7 @@ func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 	t := &Tool{Saved: p}
 	if p.Err != nil {
 		said := strings.ReplaceAll(p.Err.Error(), filepath.Dir(p.Path)+string(filepath.Separator), "") // agents need not know where
-		t.Broken = stages.Errorf(stages.InvalidPipeline, fixIt(p.Name), "%s", said)
+		t.Broken = stages.Errorf(stages.InvalidPipeline, "", "%s", said)
 		return t
 	}
 	d := p.Definition
@@ -46,16 +44,12 @@ func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 	t.Info = stages.Tool{Server: Server, Name: p.Name, Annotated: true, Signature: said.Signature, Input: said.Input, Runs: true, Timeout: s.deps.Limits.WithDefaults().Run}
 	t.Info.Input.Check = d.check
 	if err != nil {
-		t.Broken = stages.Errorf(stages.InvalidPipeline, fixIt(p.Name), "%w", err)
+		t.Broken = stages.Errorf(stages.InvalidPipeline, "", "%w", err)
 		return t
 	}
 	look := &lookup{Tools: s.deps.Tools, hints: Hints{ReadOnly: true, Idempotent: true, Additive: true}, servers: map[string]bool{}}
 	if t.Broken = s.circle(ctx, p); t.Broken == nil {
 		t.Broken = s.compile(ctx, d, look, t)
-	}
-	if t.Broken != nil && !transient(t.Broken) {
-		e := t.Broken.(*stages.Error)
-		t.Broken = stages.Errorf(e.Code, strings.TrimPrefix(e.Hint+"; "+fixIt(p.Name), "; "), "%s", e.Error())
 	}
 	t.Hints = look.hints
 	t.Info.ReadOnly, t.Info.Idempotent = t.Hints.ReadOnly, t.Hints.Idempotent
@@ -63,8 +57,13 @@ func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 	return t
 }
 
-func fixIt(name string) string {
-	return "the saved pipeline has to be changed and saved again (the operator sees it with mcsh pipeline show " + name + ")"
+// withRemedy adds to a mistake of a saved plan who corrects it.
+func withRemedy(t *Tool) {
+	if t.Broken != nil && !transient(t.Broken) {
+		e := t.Broken.(*stages.Error)
+		hint := e.Hint + "; the saved pipeline has to be changed and saved again (the operator sees it with mcsh pipeline show " + t.Name + ")"
+		t.Broken = stages.Errorf(e.Code, strings.TrimPrefix(hint, "; "), "%s", e.Error())
+	}
 }
 
 // circle refuses a pipeline that calls itself, through however many others.
@@ -104,15 +103,15 @@ func (s *Set) circle(ctx context.Context, p Saved) error {
 // compile checks the plan with values that stand for those of calls.
 func (s *Set) compile(ctx context.Context, d *Definition, look *lookup, t *Tool) error {
 	values, guessed := d.guesses(ctx, t.Info.Input)
-	f := &filler{values: values, guessed: guessed, spots: map[stages.Place][]int{}}
-	f.list(&d.plan, "pipeline", "")
+	f := &filler{values: values, guessed: guessed}
+	filled := f.fill(d)
 	if len(f.errs) > 0 {
 		return stages.Errorf(stages.InvalidPipeline, "", "%s: %s", f.errs[0].key, f.errs[0].text)
 	}
 	deps := s.deps
 	look.Tools = s.forPlan(deps, ownViewer(t.Version))
 	deps.Tools, deps.Values, deps.CheckOnly, deps.Caller, deps.Runs = look, f.spots, true, "check of saved pipelines", nil
-	plan, errs := stages.Compile(ctx, f.out.Bytes(), deps)
+	plan, errs := stages.Compile(ctx, filled, deps)
 	errs = slices.DeleteFunc(errs, func(e *stages.Error) bool {
 		return e.Code == stages.DisallowedArgument && f.doubtful[e.Place] // another value may do
 	})
@@ -180,24 +179,22 @@ type lookup struct {
 // Tool implements [stages.Tools].
 func (l *lookup) Tool(ctx context.Context, server, name string) (*stages.Tool, error) {
 	t, err := l.Tools.Tool(ctx, server, name)
-	if server != Server {
-		l.note(func() { l.servers[server] = true })
-	} else if o, ok := l.Tools.(*offer); ok {
-		l.note(func() {
-			for _, s := range o.servers(name) {
-				l.servers[s] = true
-			}
-		})
+	called := []string{server}
+	if o, ok := l.Tools.(*offer); ok && server == Server {
+		called = o.servers(name)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range called {
+		l.servers[s] = true
 	}
 	if err != nil {
-		l.note(func() { l.hints = Hints{} }) // it may do anything
+		l.hints = Hints{} // it may do anything
 		return nil, err
 	}
-	l.note(func() {
-		l.hints.ReadOnly = l.hints.ReadOnly && t.ReadOnly
-		l.hints.Idempotent = l.hints.Idempotent && (t.ReadOnly || t.Idempotent)
-		l.hints.Additive = l.hints.Additive && (t.ReadOnly || t.Additive)
-	})
+	l.hints.ReadOnly = l.hints.ReadOnly && t.ReadOnly
+	l.hints.Idempotent = l.hints.Idempotent && (t.ReadOnly || t.Idempotent)
+	l.hints.Additive = l.hints.Additive && (t.ReadOnly || t.Additive)
 	own := *t
 	if own.Input.Check != nil {
 		own.Input.Check = func(ctx context.Context, args json.RawMessage, partial bool) ([]string, string) {
@@ -205,12 +202,6 @@ func (l *lookup) Tool(ctx context.Context, server, name string) (*stages.Tool, e
 		}
 	}
 	return &own, nil
-}
-
-func (l *lookup) note(f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f()
 }
 
 // judge checks arguments, some of which have values that are not known.

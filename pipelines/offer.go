@@ -90,10 +90,12 @@ func (o *offer) CallTool(ctx context.Context, call stages.Call) (stages.Result, 
 	if err != nil {
 		return stages.Result{}, err
 	}
-	p, err := o.compile(ctx, t, call)
+	p, errs, err := o.compile(ctx, t, call.Args, o.deps)
 	switch {
 	case err != nil:
 		return stages.Result{}, err
+	case len(errs) > 0:
+		return stages.Result{}, errs[0].Within(call)
 	case call.Run == nil:
 		return stages.Result{}, stages.Errorf(stages.Denied, "call it in a pipeline", "a saved pipeline is called by a run")
 	case call.Reading && p.Changes():
@@ -102,29 +104,18 @@ func (o *offer) CallTool(ctx context.Context, call stages.Call) (stages.Result, 
 	return p.RunWithin(ctx, call)
 }
 
-// compile makes the plan of a call.
-func (o *offer) compile(ctx context.Context, t *Tool, call stages.Call) (*stages.Pipeline, error) {
-	inner := &offer{Tools: o.Tools, set: o.set, deps: o.deps, viewer: o.viewer, depth: o.depth + 1, found: map[string]*Tool{}}
-	p, errs, err := compile(ctx, t, call, o.deps, inner)
-	if len(errs) > 0 {
-		return nil, errs[0].Within(call)
-	}
-	return p, err
-}
-
 // Compile makes the plan of a call of a tool, as a pipeline of its own. The mistakes are those of the plan with the values;
 // err is one of the values themselves. Both are of stages.
 func (s *Set) Compile(ctx context.Context, t *Tool, args []byte, deps stages.Deps, v Viewer) (*stages.Pipeline, []*stages.Error, error) {
-	inner := s.forPlan(deps, v)
-	inner.depth = 1
 	if t.Broken != nil {
 		return nil, nil, t.Broken
 	}
-	return compile(ctx, t, stages.Call{Server: Server, Name: t.Name, Args: args}, deps, inner)
+	return s.forPlan(deps, v).compile(ctx, t, args, deps)
 }
 
-func compile(ctx context.Context, t *Tool, call stages.Call, deps stages.Deps, inner *offer) (*stages.Pipeline, []*stages.Error, error) {
-	values, err := t.Definition.Values(ctx, call.Args)
+// compile makes the plan of a call with deps; what it calls is offered one level deeper.
+func (o *offer) compile(ctx context.Context, t *Tool, args []byte, deps stages.Deps) (*stages.Pipeline, []*stages.Error, error) {
+	values, err := t.Definition.Values(ctx, args)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,6 +123,8 @@ func compile(ctx context.Context, t *Tool, call stages.Call, deps stages.Deps, i
 	if err != nil {
 		return nil, nil, err
 	}
+	inner := o.set.forPlan(o.deps, o.viewer)
+	inner.depth = o.depth + 1
 	deps.Tools, deps.Values = inner, plan.Values
 	p, errs := stages.Compile(ctx, plan.Stages, deps)
 	return p, errs, nil

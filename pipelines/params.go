@@ -10,34 +10,32 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/mcsh-dev/mcsh/internal/exactjson"
+	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-const maxParameterName = 64 // bytes
+// parameterName matches the names of parameters. The APIs of models refuse a request if one of its tools has another one.
+var parameterName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // parameters reads the schema of the parameters: an object, each of whose properties is one.
-func (r *reader) parameters(d *Definition, key string, v *hujson.Value) {
-	object, ok := v.Value.(*hujson.Object)
-	if !ok {
+func (r *reader) parameters(key string, v *hujson.Value) {
+	if _, ok := v.Value.(*hujson.Object); !ok {
 		r.fail(v.StartOffset, key, `want a JSON Schema of an object: {"type": "object", "properties": {...}}`)
 		return
 	}
-	for i := range object.Members {
-		m := &object.Members[i]
-		switch name := nameOf(m); {
-		case name == "type" && string(standard(&m.Value)) != `"object"`:
-			r.fail(m.Value.StartOffset, within(key, name), `want "object": parameters have names`)
-		case name == "properties":
-			r.properties(d, within(key, name), &m.Value)
-		}
+	if kind := member(v, "type"); kind != nil && textOf(kind) != "object" {
+		r.fail(kind.StartOffset, within(key, "type"), `want "object": parameters have names`)
 	}
-	d.Parameters = standard(v)
-	r.schema(key, v, d.Parameters)
+	if properties := member(v, "properties"); properties != nil {
+		r.properties(within(key, "properties"), properties)
+	}
+	r.d.Parameters = r.schema(key, v)
 }
 
 // properties reads the names of the parameters.
-func (r *reader) properties(d *Definition, key string, v *hujson.Value) {
+func (r *reader) properties(key string, v *hujson.Value) {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok || len(object.Members) > maxParameters {
 		r.fail(v.StartOffset, key, "want an object with a schema for each parameter, at most %d", maxParameters)
@@ -46,31 +44,28 @@ func (r *reader) properties(d *Definition, key string, v *hujson.Value) {
 	for i := range object.Members {
 		m := &object.Members[i]
 		name := nameOf(m)
-		if name == "" || len(name) > maxParameterName {
-			r.fail(m.Name.StartOffset, within(key, name), "the name of a parameter has 1 to %d bytes", maxParameterName)
+		if !parameterName().MatchString(name) {
+			r.fail(m.Name.StartOffset, within(key, texts.Quote(name)), "the name of a parameter has 1 to 64 of A-Z, a-z, 0-9, _, . and -")
 		}
-		d.names = append(d.names, name)
+		r.d.names = append(r.d.names, name)
 	}
 }
 
-func (r *reader) outputSchema(d *Definition, key string, v *hujson.Value) {
-	object, ok := v.Value.(*hujson.Object)
-	typed := ok && slices.ContainsFunc(object.Members, func(m hujson.ObjectMember) bool {
-		return nameOf(&m) == "type" && string(standard(&m.Value)) == `"object"`
-	})
-	if !typed { // MCP has no other structured content
+func (r *reader) outputSchema(key string, v *hujson.Value) {
+	if textOf(member(v, "type")) != "object" { // MCP has no other structured content
 		r.fail(v.StartOffset, key, `want a JSON Schema with "type": "object"`)
 		return
 	}
-	d.OutputSchema = standard(v)
-	r.schema(key, v, d.OutputSchema)
+	r.d.OutputSchema = r.schema(key, v)
 }
 
 // schema refuses what is no schema, or one that is too costly: no value could be checked against it.
-func (r *reader) schema(key string, v *hujson.Value, schema json.RawMessage) {
+func (r *reader) schema(key string, v *hujson.Value) json.RawMessage {
+	schema := json.RawMessage(standard(v))
 	if _, note := checkerOf(schema)(context.Background(), json.RawMessage("{}"), true); note != "" {
 		r.fail(v.StartOffset, key, "it is no JSON Schema that can be used: %s", strings.TrimPrefix(note, "arguments not checked here: "))
 	}
+	return schema
 }
 
 // schemaMemory bounds what a compiled schema may take in memory, in bytes.
@@ -116,7 +111,12 @@ func (d *Definition) Values(ctx context.Context, args json.RawMessage) (map[stri
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	values, err := exactjson.Members(args, exactjson.Names{Unique: true})
+	values, err := exactjson.Members(args, exactjson.Names{})
+	if tree, wrong := hujson.Parse(args); err == nil && wrong == nil {
+		if twice := repeated(&tree); twice != nil {
+			err = fmt.Errorf("%s stands there twice", texts.Quote(nameOf(twice)))
+		}
+	}
 	if err != nil {
 		return nil, stages.Errorf(stages.InvalidArguments, "give an object with a member for each parameter", "the parameters cannot be read: %w", err)
 	}
@@ -133,7 +133,7 @@ func (d *Definition) Values(ctx context.Context, args json.RawMessage) (map[stri
 	case note != "":
 		return nil, stages.Errorf(stages.InvalidArguments, "make the values smaller", "the parameters cannot be checked: %s", strings.TrimPrefix(note, "arguments not checked here: "))
 	case wrong != nil:
-		return nil, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.said(), "%s", strings.Join(wrong, "; "))
+		return nil, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.Said(), "%s", strings.Join(wrong, "; "))
 	}
 	return values, nil
 }
@@ -153,33 +153,41 @@ func (d *Definition) CheckOutput(ctx context.Context, output []byte) error {
 	return stages.Errorf(stages.ToolError, "the saved pipeline or its outputSchema has to be changed", "the output does not fit the outputSchema: %s", strings.Join(wrong, "; "))
 }
 
-// said names the parameters for messages.
-func (d *Definition) said() string {
+// Said names the parameters for messages.
+func (d *Definition) Said() string {
 	if len(d.names) == 0 {
 		return "none"
 	}
 	return strings.Join(d.names, ", ")
 }
 
+// A parameter is what is read of a parameter's schema.
+type parameter struct {
+	Type    json.RawMessage
+	Enum    []json.RawMessage
+	Default json.RawMessage
+}
+
+func (d *Definition) parameter(name string) (p parameter) {
+	var schema struct{ Properties map[string]json.RawMessage }
+	_ = json.Unmarshal(d.Parameters, &schema) // none where there are no parameters
+	_ = json.Unmarshal(schema.Properties[name], &p)
+	return p
+}
+
 // defaults are the parameters with a default.
 func (d *Definition) defaults() (list []exactjson.Member) {
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	_ = json.Unmarshal(d.Parameters, &schema) // none where there are no parameters
 	for _, name := range d.names {
-		var property struct {
-			Default json.RawMessage `json:"default"`
-		}
-		if json.Unmarshal(schema.Properties[name], &property) == nil && property.Default != nil {
-			list = append(list, exactjson.Member{Name: name, Value: property.Default})
+		if value := d.parameter(name).Default; value != nil {
+			list = append(list, exactjson.Member{Name: name, Value: value})
 		}
 	}
 	return list
 }
 
 // checkDefaults refuses defaults and examples that the schema does not allow.
-func (r *reader) checkDefaults(d *Definition) {
+func (r *reader) checkDefaults() {
+	d := r.d
 	wrong, _ := d.check(context.Background(), object(d.defaults()), true)
 	for _, why := range wrong {
 		r.fail(strings.Index(string(r.text), `"parameters"`), "parameters", "a default is not allowed by its own schema: %s", why)

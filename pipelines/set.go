@@ -65,22 +65,17 @@ type Hints struct{ ReadOnly, Idempotent, Additive bool }
 type Viewer struct {
 	Caller string                   // sees what agents of its own have saved
 	Shows  func(server string) bool // the servers that the viewer may know of; nil: all
-	all    func(Version) bool       // nil: by Caller
+	all    bool                     // it is the operator
 }
 
 // Operator sees everything.
-func Operator() Viewer { return Viewer{all: Everybody} }
+func Operator() Viewer { return Viewer{all: true} }
 
-func (v Viewer) sees(version Version) bool {
-	if v.all != nil {
-		return v.all(version)
-	}
-	return version.VisibleTo(v.Caller)
-}
+func (v Viewer) sees(version Version) bool { return v.all || version.VisibleTo(v.Caller) }
 
-// knows reports whether the viewer may know of a tool: of its version and of all its servers.
+// knows reports whether the viewer may know of a tool: of its version and of all its servers. The operator alone has what was removed.
 func (v Viewer) knows(t *Tool) bool {
-	return v.sees(t.Version) && (v.Shows == nil || !slices.ContainsFunc(t.Servers, func(server string) bool { return !v.Shows(server) }))
+	return v.sees(t.Version) && (!t.Removed || v.all) && (v.Shows == nil || !slices.ContainsFunc(t.Servers, func(server string) bool { return !v.Shows(server) }))
 }
 
 // A check is what was found of one version, and when.
@@ -192,6 +187,7 @@ func (s *Set) run(c *check, p Saved, before *check) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime) // whoever waits first may give up first, and sees less
 	defer cancel()
 	c.tool = s.inspect(ctx, p)
+	withRemedy(c.tool)
 	c.passes = transient(c.tool.Broken)
 	if c.passes && before != nil && before.tool != nil && before.state.hash == c.state.hash && before.tool.Broken == nil {
 		c.tool = before.tool // a server that is away for a while breaks nothing: its call says so

@@ -18,7 +18,6 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/flock"
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
-	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
@@ -34,6 +33,7 @@ type Saved struct {
 	Path    string   // of its file
 	Shadows []string // files of the same name in later directories, which do not count
 	Version Version
+	Removed bool // there is only this version, and no file
 
 	// Definition is nil where the file cannot be used, and Err says why.
 	Definition *Definition
@@ -94,7 +94,8 @@ func (s *Store) List(ctx context.Context) ([]Saved, error) {
 	return list, s.err
 }
 
-// Get returns a saved pipeline that a caller may know of: NAME, or an earlier version as NAME@3. The error is [ErrNotFound] with similar names.
+// Get returns a saved pipeline that a caller may know of: NAME, or an earlier version as NAME@3, also of one that was removed. The
+// error is [ErrNotFound] with similar names.
 func (s *Store) Get(ctx context.Context, text string, sees func(Version) bool) (Saved, error) {
 	name, number, err := SplitName(text)
 	if err != nil {
@@ -102,20 +103,23 @@ func (s *Store) Get(ctx context.Context, text string, sees func(Version) bool) (
 	}
 	list, _ := s.List(ctx)
 	list = slices.DeleteFunc(list, func(p Saved) bool { return !sees(p.Version) })
-	i := slices.IndexFunc(list, func(p Saved) bool { return p.Name == name })
-	if i < 0 {
-		return Saved{}, notFound(name, list)
+	p := Saved{Name: name, Removed: true}
+	if i := slices.IndexFunc(list, func(p Saved) bool { return p.Name == name }); i >= 0 {
+		p = list[i]
 	}
-	p := list[i]
-	if number == 0 || number == p.Version.Number {
+	if !p.Removed && (number == 0 || number == p.Version.Number) {
 		return p, nil
 	}
-	v, err := recordsOf(filepath.Dir(p.Path), name).read(number)
-	if err != nil || !sees(v) {
+	dir := s.dirOf(ctx, name)
+	switch v, err := recordsOf(dir, name).read(number); {
+	case number > 0 && err == nil && sees(v):
+		p.Version, p.Path = v, filepath.Join(dir, name+".json")
+	case p.Removed:
+		return Saved{}, notFound(name, list)
+	default:
 		return Saved{}, fmt.Errorf("%w: version %d of %s is not kept; the current one is %d", ErrNotFound, number, name, p.Version.Number)
 	}
-	p.Version = v
-	p.Definition, p.Err = Parse(fmt.Sprintf("%s@%d", name, number), []byte(v.Text))
+	p.Definition, p.Err = Parse(fmt.Sprintf("%s@%d", name, number), []byte(p.Version.Text))
 	return p, nil
 }
 
@@ -127,11 +131,7 @@ func notFound(name string, list []Saved) error {
 	for _, p := range list {
 		names = append(names, p.Name)
 	}
-	hint := ""
-	if near := nearest.Name(name, names); near != "" {
-		hint = fmt.Sprintf("; did you mean %q?", near)
-	}
-	return fmt.Errorf("%w: %s%s", ErrNotFound, texts.Quote(name), hint)
+	return fmt.Errorf("%w: %s%s", ErrNotFound, texts.Quote(name), meant(name, names))
 }
 
 // Versions returns the versions of a pipeline that are kept, the newest first, also of one that was removed.
@@ -139,17 +139,20 @@ func (s *Store) Versions(ctx context.Context, name string) ([]Version, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	dir, _ := s.dirOf(ctx, name)
-	return recordsOf(dir, name).all()
+	return recordsOf(s.dirOf(ctx, name), name).all()
 }
 
-// dirOf returns the directory of a pipeline, and the pipeline if there is one.
-func (s *Store) dirOf(ctx context.Context, name string) (dir string, p *Saved) {
+// dirOf returns the directory of a pipeline; of one that was removed, the first one that has versions of it.
+func (s *Store) dirOf(ctx context.Context, name string) string {
 	list, _ := s.List(ctx)
 	if i := slices.IndexFunc(list, func(p Saved) bool { return p.Name == name }); i >= 0 {
-		return filepath.Dir(list[i].Path), &list[i]
+		return filepath.Dir(list[i].Path)
 	}
-	return s.dirs[0], nil
+	i := slices.IndexFunc(s.dirs, func(dir string) bool {
+		numbers, _ := recordsOf(dir, name).numbers()
+		return len(numbers) > 0
+	})
+	return s.dirs[max(i, 0)]
 }
 
 // Any stands for whatever version there is, and for none.
@@ -184,18 +187,28 @@ func write(path string, own records, text []byte, returns bool, author Author) (
 	}
 	before := v
 	v.Author, v.Adopted = author, time.Time{}
-	if err := own.write(v); err != nil {
-		return Version{}, err
-	}
-	if err := replace(path, text, 0o644); err != nil {
+	if err = own.write(v); err == nil {
+		if err = replace(path, text, 0o644); err == nil {
+			return v, nil
+		}
 		if isNew { // else it stays as a version that nobody has used
 			_ = os.Remove(own.path(v.Number))
 		} else {
 			_ = own.write(before)
 		}
-		return Version{}, err
 	}
-	return v, nil
+	return Version{}, fmt.Errorf("%s: nothing was saved: %w", path, bare(err))
+}
+
+// bare is an error without the name of the file: people know neither the record nor the file that is moved into the place of theirs.
+func bare(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // at refuses another version than the one that a change is for. There may be no pipeline.
@@ -208,6 +221,14 @@ func (p *Saved) at(name string, base int) error {
 		return nil
 	}
 	return fmt.Errorf("%w %s: it is at version %d, not %d", ErrConflict, name, have, base)
+}
+
+// existing refuses also what is not there.
+func (p *Saved) existing(name string, base int) error {
+	if p == nil {
+		return notFound(name, nil)
+	}
+	return p.at(name, base)
 }
 
 // room refuses what would be one too many, and a name that an agent may not use.
@@ -234,10 +255,7 @@ func (s *Store) room(p *Saved, author Author) error {
 // Remove removes a pipeline whose version is base, or [Any]. Its versions stay.
 func (s *Store) Remove(ctx context.Context, name string, base int) error {
 	return s.change(ctx, name, func(_ string, p *Saved) error {
-		if p == nil {
-			return notFound(name, nil)
-		}
-		if err := p.at(name, base); err != nil {
+		if err := p.existing(name, base); err != nil {
 			return err
 		}
 		return os.Remove(p.Path)
@@ -247,10 +265,7 @@ func (s *Store) Remove(ctx context.Context, name string, base int) error {
 // Adopt makes an agent's pipeline one of all callers, if its version is base, or [Any].
 func (s *Store) Adopt(ctx context.Context, name string, base int) (v Version, err error) {
 	err = s.change(ctx, name, func(dir string, p *Saved) error {
-		if p == nil {
-			return notFound(name, nil)
-		}
-		if err := p.at(name, base); err != nil {
+		if err := p.existing(name, base); err != nil {
 			return err
 		}
 		if v = p.Version; p.Err != nil || !v.Private() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/flock"
 	"github.com/mcsh-dev/mcsh/pipelines"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 // saying is a file with a description.
@@ -67,6 +68,21 @@ func TestVersions(t *testing.T) {
 	}
 	if err := s.Remove(ctx, "a", 4); err != nil {
 		t.Error(err)
+	}
+	if p, err := s.Get(ctx, "a@2", pipelines.Everybody); err != nil || !p.Removed || p.Definition.Description != "two" || filepath.Base(p.Path) != "a.json" {
+		t.Errorf("after its removal a@2 is %+v, %v", p, err)
+	}
+	for _, name := range []string{"a", "a@9"} {
+		if _, err := s.Get(ctx, name, pipelines.Everybody); !errors.Is(err, pipelines.ErrNotFound) {
+			t.Errorf("after its removal %s: %v", name, err)
+		}
+	}
+	set := pipelines.NewSet(s, stages.Deps{}, func() uint64 { return 0 })
+	if _, err := set.Find(ctx, "a@2", pipelines.Operator()); err != nil {
+		t.Errorf("the operator: %v", err)
+	}
+	if t1, err := set.Find(ctx, "a@2", pipelines.Viewer{Caller: "user ann"}); err == nil {
+		t.Errorf("a caller has %+v of what was removed", t1)
 	}
 	if v, err := s.Save(ctx, "a", saying("back"), 0, person); err != nil || v.Number != 5 {
 		t.Errorf("after its removal it is saved as %d, %v", v.Number, err)

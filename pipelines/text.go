@@ -65,15 +65,3 @@ func Args(values map[string]json.RawMessage) json.RawMessage {
 	}
 	return object(list)
 }
-
-// A parameter is what forms and completion need of a parameter's schema.
-type parameter struct {
-	Type json.RawMessage
-	Enum []json.RawMessage
-}
-
-func (d *Definition) parameter(name string) parameter {
-	var schema struct{ Properties map[string]parameter }
-	_ = json.Unmarshal(d.Parameters, &schema) // it was read as a schema before
-	return schema.Properties[name]
-}

@@ -350,6 +350,9 @@ func OpenOutput(runs Runs, run string, stage int) (data *io.SectionReader, relea
 	if err != nil {
 		return nil, nil, err
 	}
+	if stage > len(p.Stages) {
+		return nil, nil, Errorf(InvalidArguments, "", "there is no stage %d: run %s has %s", stage, run, texts.Count(len(p.Stages), "stage"))
+	}
 	stage = cmp.Or(stage, len(p.Stages))
 	if whole, why := p.whole(stage); !whole {
 		return nil, nil, p.refuse(stage, why)

@@ -153,7 +153,7 @@ func optionsOf(values map[string]any) json.RawMessage { return json.RawMessage(t
 
 func (p *program) serverCommand() *cobra.Command {
 	cmd := group("server", "Serve a built-in MCP server", `Serve one of the built-in MCP servers by itself, on standard input and output or, with --listen, over
-streamable HTTP. In a configuration the same server is {"builtin": "NAME"}, with its options beside it.`, "mcsh server --help lists them", "the name of a built-in server is missing")
+streamable HTTP. In a configuration the same server is {"builtin": "NAME"}, with its options beside it.`)
 	for _, b := range servers.Builtins() {
 		cmd.AddCommand(p.builtinCommand(b))
 	}

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -449,7 +448,7 @@ func (p *program) tokenListCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		table := tabwriter.NewWriter(p.text, 0, 0, 2, ' ', 0)
+		var rows [][]string
 		for _, e := range entries {
 			row, end := tokenRow(e), "does not expire"
 			switch {
@@ -461,15 +460,16 @@ func (p *program) tokenListCommand() *cobra.Command {
 			case !row.Expires.IsZero():
 				end = "until " + e.Expires.Format(time.RFC3339)
 			}
+			cells := []string{e.Name, e.ID(), end}
 			if e.Groups != "" {
-				end += "\tgroups " + e.Groups
+				cells = append(cells, "groups "+e.Groups)
 			}
 			if e.Operator {
-				end += "\toperator"
+				cells = append(cells, "operator")
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\n", e.Name, e.ID(), end)
+			rows = append(rows, cells)
 		}
-		return table.Flush()
+		return p.printTable(rows, 5)
 	}, file.add, p.jsonFlag("print one JSON object per token"))
 }
 

@@ -25,7 +25,7 @@ func TestConsoleRefused(t *testing.T) {
 		{"behind a proxy", "--listen 127.0.0.1:0 --public-url https://mcp.example.com --console", "", exitUsage, "--console: others can reach this address"},
 		{"under another name", "--listen 127.0.0.1:0 --allow-host mcp.example.com --console", "", exitUsage, "--console: others can reach this address"},
 		{"under a name of a variable", "--listen 127.0.0.1:0 --console", allowHostVariable + "=mcp.example.com", exitUsage, "--console: others can reach this address"},
-		{"on and off", "--console --no-console", "", exitUsage, "none of the others can be"},
+		{"on and off", "--console --no-console", "", exitUsage, "--console and --no-console exclude each other"},
 		{"a variable that says neither", "", consoleVariable + "=maybe", exitConfig, consoleVariable + "=maybe: want on or off"},
 		{"another such variable", "", consoleResultsVariable + "=1", exitConfig, consoleResultsVariable + "=1: want on or off"},
 	} {

@@ -262,6 +262,8 @@ func (f *consoleFront) first(ctx context.Context) string {
 	return f.base
 }
 
+var errNoConsole = errors.New("the gateway has no console")
+
 // forward passes a request to the control socket of a gateway.
 func (f *consoleFront) forward(w http.ResponseWriter, r *http.Request, id, rest string) {
 	clients, err := f.find(r.Context())
@@ -281,8 +283,18 @@ func (f *consoleFront) forward(w http.ResponseWriter, r *http.Request, id, rest 
 		},
 		Transport:     client.Transport(),
 		FlushInterval: -1, // events
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, _ error) {
-			f.chooser.Show(w, r, http.StatusBadGateway, "The gateway does not answer. It may have ended, or be started with --no-console.")
+		ModifyResponse: func(answer *http.Response) error {
+			if answer.StatusCode == http.StatusNotFound && strings.HasPrefix(answer.Header.Get("Content-Type"), "application/json") { // it is the API's
+				return errNoConsole
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if errors.Is(err, errNoConsole) {
+				f.chooser.Show(w, r, http.StatusNotFound, "This gateway has no console: it was started with --no-console or $"+consoleVariable+"=off. Start it again without that.")
+				return
+			}
+			f.chooser.Show(w, r, http.StatusBadGateway, "The gateway does not answer. It may have ended.")
 		},
 		ErrorLog: log.New(io.Discard, "", 0), // the page says it
 	}

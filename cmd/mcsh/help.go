@@ -31,20 +31,23 @@ const (
 
 // A flagGroup is a group of flags in the help.
 type flagGroup struct {
-	title string
-	flags []string // names, or prefixes that end in a dash
+	title  string
+	flags  []string // names, or prefixes that end in a dash
+	shared bool     // many commands have them, and few users of these need them: mcsh help flags describes them
 }
 
-// flagGroups lists the groups. Flags outside of them come first, because users need them most.
+// flagGroups lists the groups. Flags outside of them are those of the command itself, and come first.
 var flagGroups = []flagGroup{
-	{"HTTP", []string{"allow-host", "trusted-proxy", "public-url", "grace"}},
-	{"Questions of servers", []string{"ask-timeout", "sampling"}},
-	{"Callers", []string{"tokens", "control-", "oidc-"}},
-	{"Sandbox", []string{"sandbox", "sandbox-"}},
-	{"Sign-in", []string{"token-key-file", "client-metadata-url"}},
-	{"ToolHive", []string{"toolhive", "toolhive-"}},
-	{"Limits", []string{"limit", "memory", "keep-"}},
-	{"Logs and metrics", []string{"log-", "no-metrics", "metrics-listen", "otel", "require-server"}},
+	{"HTTP", []string{"allow-host", "trusted-proxy", "public-url", "grace"}, false},
+	{"Questions of servers", []string{"ask-timeout", "sampling"}, false},
+	{"Callers", []string{"tokens", "control-", "oidc-"}, false},
+	{"Servers and files", []string{"config", "no-builtin", "read-only", "pin", "root", "workspace", "pipelines", "state"}, false},
+	{"Gateways", []string{"gateway", "gateway-"}, false},
+	{"Sandbox", []string{"sandbox", "sandbox-"}, true},
+	{"Sign-in", []string{"token-key-file", "client-metadata-url"}, true},
+	{"ToolHive", []string{"toolhive", "toolhive-"}, true},
+	{"Limits", []string{"limit", "memory", "keep-"}, true},
+	{"Logs and metrics", []string{"log-", "no-metrics", "metrics-listen", "otel", "require-server"}, false},
 }
 
 func (g flagGroup) has(name string) bool {
@@ -55,8 +58,8 @@ func (g flagGroup) has(name string) bool {
 
 // A helpSection holds the flags of a command that belong to one group.
 type helpSection struct {
-	title string
-	flags *pflag.FlagSet
+	flagGroup
+	set *pflag.FlagSet
 }
 
 // flagSections returns the flags of a command by group.
@@ -64,28 +67,29 @@ func flagSections(cmd *cobra.Command) []helpSection {
 	groups := append([]flagGroup{{title: "Flags"}}, flagGroups...)
 	sections := make([]helpSection, len(groups))
 	for i, g := range groups {
-		sections[i] = helpSection{g.title, pflag.NewFlagSet(g.title, pflag.ContinueOnError)}
+		sections[i] = helpSection{g, pflag.NewFlagSet(g.title, pflag.ContinueOnError)}
 	}
 	cmd.InitDefaultHelpFlag()
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		at := slices.IndexFunc(flagGroups, func(g flagGroup) bool { return g.has(f.Name) })
-		sections[at+1].flags.AddFlag(f)
+		sections[at+1].set.AddFlag(f)
 	})
-	return slices.DeleteFunc(sections, func(s helpSection) bool { return !s.flags.HasAvailableFlags() })
+	return slices.DeleteFunc(sections, func(s helpSection) bool { return !s.set.HasAvailableFlags() })
 }
 
 func helpText(cmd *cobra.Command) string {
-	return longText(cmd, helpWidth) + "\n\n" + usageText(cmd, helpWidth)
+	return longText(cmd, helpWidth) + "\n\n" + usageText(cmd, helpWidth, cmd.Name() == "serve" || cmd.Name() == "flags")
 }
 
 func longText(cmd *cobra.Command, width int) string {
 	return wrapped(cmp.Or(cmd.Long, cmd.Short+"."), width)
 }
 
-func usageText(cmd *cobra.Command, width int) string {
+// usageText describes how a command is used. Without all it refers to mcsh help flags for shared ones, and to the list of a group.
+func usageText(cmd *cobra.Command, width int, all bool) string {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
-	if cmd.Runnable() && cmd.Flags().HasAvailableFlags() {
+	if cmd.Runnable() && cmd.Flags().HasAvailableFlags() && (all || !cmd.HasAvailableSubCommands()) {
 		b.WriteString("  " + cmd.UseLine() + "\n")
 	}
 	if cmd.HasAvailableSubCommands() {
@@ -99,13 +103,55 @@ func usageText(cmd *cobra.Command, width int) string {
 	if cmd.Example != "" {
 		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
 	}
+	var shared []string
 	for _, s := range flagSections(cmd) {
-		b.WriteString("\n" + s.title + ":\n" + flagText(s.flags, width))
+		switch {
+		case cmd.HasAvailableSubCommands() && !all:
+		case s.shared && !all:
+			shared = append(shared, s.title)
+		default:
+			b.WriteString("\n" + s.title + ":\n" + flagText(s.set, width))
+		}
+	}
+	if shared != nil {
+		b.WriteString("\n" + wrapped("More flags ("+strings.Join(shared, ", ")+"): mcsh help flags describes them.", width) + "\n")
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n%s COMMAND --help says more of a command.\n", cmd.CommandPath())
 	}
 	return b.String()
+}
+
+// flagsCommand describes the flags that many commands share, with those of mcsh serve.
+func (p *program) flagsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "flags", Hidden: true,
+		Short: "Flags that many commands share",
+		Long: `Flags that many commands share. They say which servers there are, where commands run, and what a run may use. Each command has
+those that mean something to it: mcsh COMMAND --help names their groups.`,
+	}
+	p.serveCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		if slices.ContainsFunc(flagGroups, func(g flagGroup) bool { return g.shared && g.has(f.Name) }) {
+			cmd.Flags().AddFlag(f)
+		}
+	})
+	return cmd
+}
+
+// exclusiveFlags refuses flags that exclude each other, before cobra does, which keeps them in annotations.
+func exclusiveFlags(cmd *cobra.Command, _ []string) error {
+	given := map[string][]string{}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		for _, group := range f.Annotations["cobra_annotation_mutually_exclusive"] {
+			given[group] = append(given[group], "--"+f.Name)
+		}
+	})
+	for _, group := range slices.Sorted(maps.Keys(given)) {
+		if flags := given[group]; len(flags) > 1 {
+			return usageError("give one of them", "%s exclude each other", strings.Join(flags, " and "))
+		}
+	}
+	return nil
 }
 
 // flagText describes each flag beside its name, or below a long name.
@@ -255,7 +301,7 @@ func manPage(cmd *cobra.Command) string {
 	name := roff(manName(cmd))
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"mcsh\" \"mcsh\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(name), name, roff(cmd.Short))
 	fmt.Fprintf(&b, ".SH DESCRIPTION\n.nf\n%s\n", roff(longText(cmd, manWidth)))
-	for line := range strings.Lines(usageText(cmd, manWidth)) {
+	for line := range strings.Lines(usageText(cmd, manWidth, true)) {
 		if title, ok := strings.CutSuffix(line, ":\n"); ok && line[0] != ' ' {
 			line = ".SH " + strings.ToUpper(title) + "\n.nf\n"
 		} else {

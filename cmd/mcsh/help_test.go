@@ -17,7 +17,7 @@ var (
 )
 
 // withoutJSON are commands that serve or make something, or whose output is a text of another form.
-var withoutJSON = []string{"mcsh", "mcsh serve", "mcsh server", "mcsh token", "mcsh schema", "mcsh sandbox", "mcsh sandbox build", "mcsh man", "mcsh runs", "mcsh servers", "mcsh console"}
+var withoutJSON = []string{"mcsh", "mcsh serve", "mcsh server", "mcsh schema", "mcsh sandbox", "mcsh sandbox build", "mcsh man", "mcsh console", "mcsh flags"}
 
 // The help of all commands and flags has one form, and what prints data has --json.
 func TestHelp(t *testing.T) {
@@ -63,8 +63,8 @@ func everyCommand(cmd *cobra.Command) []*cobra.Command {
 func TestHelpGroups(t *testing.T) {
 	root := (&program{}).root()
 	for path, want := range map[string][]string{
-		"run":     {"Flags", "Sandbox", "Sign-in", "ToolHive", "Limits"},
-		"serve":   {"Flags", "HTTP", "Questions of servers", "Callers", "Sandbox", "Sign-in", "ToolHive", "Limits", "Logs and metrics"},
+		"run":     {"Flags", "Servers and files", "Sandbox", "Sign-in", "ToolHive", "Limits"},
+		"serve":   {"Flags", "HTTP", "Questions of servers", "Callers", "Servers and files", "Sandbox", "Sign-in", "ToolHive", "Limits", "Logs and metrics"},
 		"version": {"Flags"},
 	} {
 		cmd, _, err := root.Find([]string{path})
@@ -75,7 +75,7 @@ func TestHelpGroups(t *testing.T) {
 		flags := 0
 		for _, s := range flagSections(cmd) {
 			titles = append(titles, s.title)
-			s.flags.VisitAll(func(*pflag.Flag) { flags++ })
+			s.set.VisitAll(func(*pflag.Flag) { flags++ })
 		}
 		if !slices.Equal(titles, want) {
 			t.Errorf("%s: got %q, want %q", path, titles, want)

@@ -102,6 +102,7 @@ func (p *program) listClients() error {
 	if err != nil {
 		return err
 	}
+	var rows [][]string
 	for _, c := range clients.All() {
 		there := clientJSON{Name: c.Name, Title: c.Title, Files: []string{}}
 		for _, path := range c.Files(places) {
@@ -114,9 +115,10 @@ func (p *program) listClients() error {
 		if there.Gateway {
 			line += " (has the gateway)"
 		}
-		p.print(there, fmt.Sprintf("%-15s %-15s %s\n", c.Name, c.Title, line))
+		rows = append(rows, []string{c.Name, c.Title, line})
+		p.print(there, "")
 	}
-	return nil
+	return p.printTable(rows, 3)
 }
 
 // gatewayIn reports whether a file of a client has the gateway, and the servers beside it. A file that cannot be read has

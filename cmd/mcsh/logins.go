@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,12 +57,10 @@ func (p *program) listLogins(ctx context.Context, g *gatewayFlags) error {
 		fmt.Fprintln(p.stderr, "nobody has signed in to any server; mcsh login SERVER does")
 		return nil
 	}
-	table := tabwriter.NewWriter(p.text, 0, 0, 2, ' ', 0)
-	for _, l := range list {
-		cells := []string{l.Server, cmp.Or(l.Account, "-"), cmp.Or(strings.Join(l.Scopes, " "), "-"), expiryText(l, time.Now())}
-		fmt.Fprintln(table, strings.Join(convert(cells, func(cell string) string { return gateway.Plain(cell, false) }), "\t"))
-	}
-	if err := table.Flush(); err != nil {
+	rows := convert(list, func(l control.Login) []string {
+		return []string{l.Server, cmp.Or(l.Account, "-"), cmp.Or(strings.Join(l.Scopes, " "), "-"), expiryText(l, time.Now())}
+	})
+	if err := p.printTable(rows, 4); err != nil {
 		return err
 	}
 	place := list[0].Stored

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,14 +125,14 @@ be reached, 5 the pipeline or a tool failed, 124 out of time, 130 interrupted. m
 		Args:          knownCommand,
 	}
 	root.SetFlagErrorFunc(flagError)
+	root.PersistentPreRunE = exclusiveFlags
 	root.AddCommand(
 		p.serveCommand(), p.gatewaysCommand(), p.serversCommand(), p.consoleCommand(), p.reloadCommand(), p.runCommand(), p.checkCommand(), p.runsCommand(), p.pipelineCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
 		p.loginCommand(), p.logoutCommand(), p.loginsCommand(),
 		p.schemaCommand(), p.serverCommand(), p.doctorCommand(), p.explainCommand(), p.manCommand(), p.versionCommand(),
-		group("token", "Make, list and remove the tokens of callers", tokenLong, "mcsh token --help shows more",
-			"the command is missing: new, ls or rm", p.tokenNewCommand(), p.tokenListCommand(), p.tokenRemoveCommand()),
-		group("sandbox", "Build the image of sandbox containers, and show what the engine has", "", "mcsh sandbox status shows what there is",
-			"the command is missing: build or status", p.sandboxBuildCommand(), p.sandboxStatusCommand()),
+		group("token", "Make, list and remove the tokens of callers", tokenLong, p.tokenListCommand(), p.tokenNewCommand(), p.tokenRemoveCommand()),
+		group("sandbox", "Build the image of sandbox containers, and show what the engine has", "", p.sandboxBuildCommand(), p.sandboxStatusCommand()),
+		p.flagsCommand(),
 	)
 	root.SetOut(p.stdout) // the completion command keeps it
 	root.InitDefaultHelpCmd()
@@ -146,7 +147,7 @@ be reached, 5 the pipeline or a tool failed, 124 out of time, 130 interrupted. m
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { fmt.Fprint(cmd.OutOrStdout(), helpText(cmd)) })
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := fmt.Fprint(cmd.OutOrStderr(), usageText(cmd, helpWidth))
+		_, err := fmt.Fprint(cmd.OutOrStderr(), usageText(cmd, helpWidth, false))
 		return err
 	})
 	return root
@@ -167,11 +168,15 @@ func command(cmd *cobra.Command, run func(ctx context.Context, args []string) er
 	return cmd
 }
 
-// group returns a command that only has others below it, and its error without one of them.
-func group(name, short, long, hint, question string, below ...*cobra.Command) *cobra.Command {
-	cmd := command(&cobra.Command{Use: name, Short: short, Long: long}, func(context.Context, []string) error {
-		return usageError(hint, "%s", question)
-	})
+// group returns a command that has others below it. Without one of them it does the first one if that is a list, or else shows its
+// help.
+func group(name, short, long string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: name, Short: short, Long: long}
+	if len(below) > 0 && below[0].Name() == "ls" {
+		cmd.RunE = below[0].RunE
+		cmd.Flags().AddFlagSet(below[0].Flags())
+		cmd.Long = cmp.Or(long, short+".") + " Without a command it lists them, as " + name + " ls does."
+	}
 	cmd.AddCommand(below...)
 	return cmd
 }

@@ -18,17 +18,9 @@ import (
 )
 
 func (p *program) pipelineCommand() *cobra.Command {
-	list := p.pipelineLsCommand()
-	cmd := &cobra.Command{
-		Use:   "pipeline",
-		Short: "List, show, save, test and compare saved pipelines",
-		Long:  "List, show, save, test and compare saved pipelines (docs/saved-pipelines.md). Without a command it lists them.",
-		RunE:  list.RunE,
-	}
-	cmd.Flags().AddFlagSet(list.Flags())
-	cmd.AddCommand(list, p.pipelineShowCommand(), p.pipelineSaveCommand(), p.pipelineRmCommand(), p.pipelineTestCommand(),
+	return group("pipeline", "List, show, save, test and compare saved pipelines", "List, show, save, test and compare saved pipelines (docs/saved-pipelines.md).",
+		p.pipelineLsCommand(), p.pipelineShowCommand(), p.pipelineSaveCommand(), p.pipelineRmCommand(), p.pipelineTestCommand(),
 		p.pipelineDiffCommand(), p.pipelineAdoptCommand())
-	return cmd
 }
 
 // pipelineJSON describes a saved pipeline.
@@ -43,6 +35,7 @@ type pipelineJSON struct {
 	Author      pipelines.Author `json:"author"`
 	Saved       *time.Time       `json:"saved,omitempty"`
 	Private     bool             `json:"private"` // only the caller of its author sees it
+	Removed     bool             `json:"removed,omitempty"`
 	Broken      string           `json:"broken,omitempty"`
 	Path        string           `json:"path"`
 	Shadows     []string         `json:"shadows,omitempty"`  // files of the same name that do not count
@@ -78,14 +71,13 @@ func (p *program) listPipelines(ctx context.Context, x *savedPipelines, _ []stri
 		fmt.Fprintf(p.stderr, "there are no saved pipelines in %s; mcsh pipeline save makes one\n", strings.Join(x.set.Store().Dirs(), ", "))
 	}
 	all := convert(tools, func(t pipelines.Tool) pipelineJSON { return describePipeline(&t) })
-	var widths [3]int
-	for i := range all {
-		for column, cell := range all[i].cells(tools[i].Version) {
-			widths[column] = max(widths[column], columnsOf(cell))
-		}
+	rows := make([][]string, len(all))
+	for i, j := range all {
+		rows[i] = []string{atVersion(j.Name, j.Version), j.effect(), authorText(tools[i].Version), firstSentence(j.Description)}
 	}
+	lines, _ := aligned(rows, 4, p.columns(p.stdout))
 	for i := range all {
-		if err := p.print(all[i], all[i].listed(&tools[i], widths)); err != nil {
+		if err := p.print(all[i], lines[i]+"\n"+all[i].below(&tools[i])); err != nil {
 			return err
 		}
 	}
@@ -95,24 +87,15 @@ func (p *program) listPipelines(ctx context.Context, x *savedPipelines, _ []stri
 	return configError("correct the directory, or name others with --pipelines", broken)
 }
 
-func (j *pipelineJSON) cells(v pipelines.Version) [3]string {
-	return [3]string{j.at(), j.effect(), gateway.Plain(authorText(v), false)}
-}
-
-// listed is the pipeline in columns of these widths, and below that what else one should know.
-func (j *pipelineJSON) listed(t *pipelines.Tool, widths [3]int) string {
-	line := ""
-	for column, cell := range j.cells(t.Version) {
-		line += padded(cell, widths[column]) + "  "
-	}
-	line = strings.TrimRight(line+gateway.Plain(firstSentence(j.Description), false), " ") + "\n"
+// below is what one should know of the pipeline beside its line.
+func (j *pipelineJSON) below(t *pipelines.Tool) (text string) {
 	if len(t.Definition.Names()) > 0 {
-		line += indentedNote(strings.TrimPrefix(j.Signature, j.Name)) + "\n"
+		text = indentedNote(strings.TrimPrefix(j.Signature, j.Name)) + "\n"
 	}
 	for _, note := range j.notes() {
-		line += indentedNote(note) + "\n"
+		text += indentedNote(note) + "\n"
 	}
-	return line
+	return text
 }
 
 // describePipeline describes a saved pipeline.
@@ -120,7 +103,7 @@ func describePipeline(t *pipelines.Tool) pipelineJSON {
 	v := t.Version
 	one := pipelineJSON{
 		Name: t.Name, Version: v.Number, Hash: v.Hash, Signature: t.Long, ReadOnly: t.Hints.ReadOnly, Author: v.Author, Private: v.Private(),
-		Path: t.Path, Shadows: t.Shadows,
+		Path: t.Path, Shadows: t.Shadows, Removed: t.Removed,
 	}
 	if t.Definition != nil {
 		one.Description, one.Parameters = t.Definition.Description, t.Schema
@@ -134,12 +117,12 @@ func describePipeline(t *pipelines.Tool) pipelineJSON {
 	return one
 }
 
-// at is the name with the version.
-func (j *pipelineJSON) at() string {
-	if j.Version == 0 {
-		return j.Name
+// atVersion is a name with a version; 0: it has none.
+func atVersion(name string, version int) string {
+	if version == 0 {
+		return name
 	}
-	return j.Name + "@" + strconv.Itoa(j.Version)
+	return name + "@" + strconv.Itoa(version)
 }
 
 func (j *pipelineJSON) effect() string {
@@ -157,7 +140,9 @@ func (j *pipelineJSON) notes() (list []string) {
 	if j.Broken != "" {
 		list = append(list, "broken: "+j.Broken)
 	}
-	if j.Private {
+	if j.Removed {
+		list = append(list, "it was removed; to have it back: mcsh pipeline show "+atVersion(j.Name, j.Version)+" --json | jq -r .file | mcsh pipeline save "+j.Name)
+	} else if j.Private {
 		list = append(list, "only its caller sees it until: mcsh pipeline adopt "+j.Name)
 	}
 	for _, path := range j.Shadows {
@@ -176,7 +161,7 @@ func pipelineFailure(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, pipelines.ErrNotFound):
-		return usageError("mcsh pipeline ls lists them, mcsh pipeline show NAME the versions of one", "%w", err)
+		return usageError("mcsh pipeline ls lists them, mcsh pipeline show NAME the versions of one; NAME@1 shows a version also of one that was removed", "%w", err)
 	case errors.Is(err, pipelines.ErrConflict):
 		return &failure{exitFailed, err, "look at it with mcsh pipeline show, and give the --version that you have seen"}
 	}
@@ -205,7 +190,7 @@ func (p *program) pipelineShowCommand() *cobra.Command {
 // text is the whole description for a person.
 func (j *pipelineJSON) text(t *pipelines.Tool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", gateway.Plain(j.at()+strings.TrimPrefix(j.Signature, j.Name), false))
+	fmt.Fprintf(&b, "%s\n", gateway.Plain(atVersion(j.Name, j.Version)+strings.TrimPrefix(j.Signature, j.Name), false))
 	if j.Description != "" {
 		fmt.Fprintf(&b, "\n%s", gateway.Fenced(strings.TrimSpace(j.Description)))
 	}
@@ -232,34 +217,23 @@ func versionFlag(base *int) func(*cobra.Command) {
 }
 
 func (p *program) pipelineRmCommand() *cobra.Command {
-	var s settings
-	var base int
-	cmd := &cobra.Command{
+	return p.changeCommand(&cobra.Command{
 		Use:   "rm NAME...",
 		Short: "Remove saved pipelines; their versions stay, and can be saved again",
-		Args:  withFirst(cobra.ArbitraryArgs),
-	}
-	return command(cmd, func(ctx context.Context, args []string) error {
-		return p.eachPipeline(ctx, s, args, "removed", func(store *pipelines.Store, name string) (int, error) { return 0, store.Remove(ctx, name, base) })
-	}, s.pipelines.add, versionFlag(&base), completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object per pipeline, a line each"))
+	}, "removed", func(ctx context.Context, store *pipelines.Store, name string, base int) (v pipelines.Version, err error) {
+		return v, store.Remove(ctx, name, base)
+	})
 }
 
 func (p *program) pipelineAdoptCommand() *cobra.Command {
-	var s settings
-	var base int
-	cmd := &cobra.Command{
+	return p.changeCommand(&cobra.Command{
 		Use:   "adopt NAME...",
 		Short: "Let all callers see pipelines that an agent has saved",
 		Long: `Let all callers see pipelines that an agent has saved. Read them before (mcsh pipeline show): their descriptions are text for
 other agents. From then on they are yours: no agent changes them.`,
-		Args: withFirst(cobra.ArbitraryArgs),
-	}
-	return command(cmd, func(ctx context.Context, args []string) error {
-		return p.eachPipeline(ctx, s, args, "adopted", func(store *pipelines.Store, name string) (int, error) {
-			v, err := store.Adopt(ctx, name, base)
-			return v.Number, err
-		})
-	}, s.pipelines.add, versionFlag(&base), completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object per pipeline, a line each"))
+	}, "adopted", func(ctx context.Context, store *pipelines.Store, name string, base int) (pipelines.Version, error) {
+		return store.Adopt(ctx, name, base)
+	})
 }
 
 // changedJSON is the outcome of a change.
@@ -269,37 +243,40 @@ type changedJSON struct {
 	Done    string `json:"done"`
 }
 
-// eachPipeline changes pipelines one after another, until one cannot be changed.
-func (p *program) eachPipeline(ctx context.Context, s settings, names []string, done string, change func(*pipelines.Store, string) (version int, err error)) error {
-	store, err := p.pipelineStore(s)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := pipelines.CheckName(name); err != nil {
-			return usageError("mcsh pipeline ls lists the names", "%w", err)
-		}
-		version, err := change(store, name)
+// changeCommand returns a command that changes pipelines one after another, until one cannot be changed.
+func (p *program) changeCommand(
+	cmd *cobra.Command, done string, change func(ctx context.Context, store *pipelines.Store, name string, base int) (pipelines.Version, error),
+) *cobra.Command {
+	var s settings
+	var base int
+	cmd.Args = withFirst(cobra.ArbitraryArgs)
+	return command(cmd, func(ctx context.Context, names []string) error {
+		store, err := p.pipelineStore(s)
 		if err != nil {
-			return pipelineFailure(err)
-		}
-		shown := name
-		if version > 0 {
-			shown += "@" + strconv.Itoa(version)
-		}
-		if err := p.print(changedJSON{name, version, done}, fmt.Sprintf("%s %s\n", done, shown)); err != nil {
 			return err
 		}
-	}
-	return nil
+		for _, name := range names {
+			if err := pipelines.CheckName(name); err != nil {
+				return usageError("mcsh pipeline ls lists the names", "%w", err)
+			}
+			v, err := change(ctx, store, name, base)
+			if err != nil {
+				return pipelineFailure(err)
+			}
+			if err := p.print(changedJSON{name, v.Number, done}, fmt.Sprintf("%s %s\n", done, atVersion(name, v.Number))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, s.pipelines.add, versionFlag(&base), completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object per pipeline, a line each"))
 }
 
 func (p *program) pipelineDiffCommand() *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
-		Use:     "diff NAME@VERSION [NAME[@VERSION]]",
-		Short:   "Show what differs between two versions, by default from one to the current one",
-		Example: "  mcsh pipeline diff open_by_team@1 open_by_team@2\n  mcsh pipeline diff open_by_team@1",
+		Use:     "diff NAME[@VERSION] [NAME[@VERSION]]",
+		Short:   "Show what differs between two versions, by default from the one before to the current one",
+		Example: "  mcsh pipeline diff open_by_team\n  mcsh pipeline diff open_by_team@1\n  mcsh pipeline diff open_by_team@1 open_by_team@2",
 		Args:    withFirst(cobra.RangeArgs(1, 2)),
 	}
 	return command(cmd, func(ctx context.Context, args []string) error {
@@ -308,8 +285,9 @@ func (p *program) pipelineDiffCommand() *cobra.Command {
 			return err
 		}
 		if len(args) == 1 {
-			name, _, _ := strings.Cut(args[0], "@")
-			args = append(args, name)
+			if args, err = versionsToCompare(ctx, store, args[0]); err != nil {
+				return err
+			}
 		}
 		was, err := store.Get(ctx, args[0], pipelines.Everybody)
 		if err != nil {
@@ -319,10 +297,26 @@ func (p *program) pipelineDiffCommand() *cobra.Command {
 		if err != nil {
 			return pipelineFailure(err)
 		}
-		nameOf := func(v pipelines.Saved) string { return fmt.Sprintf("%s@%d", v.Name, v.Version.Number) }
+		nameOf := func(v pipelines.Saved) string { return atVersion(v.Name, v.Version.Number) }
 		text := diff.Diff(nameOf(was), endedLine(was.Version.Text), nameOf(is), endedLine(is.Version.Text))
 		return p.print(diffJSON{nameOf(was), nameOf(is), string(text)}, cmp.Or(string(text), "they are the same\n"))
 	}, s.pipelines.add, completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object"))
+}
+
+// versionsToCompare returns a version and the current one; of a name alone, the version before that is kept.
+func versionsToCompare(ctx context.Context, store *pipelines.Store, text string) ([]string, error) {
+	name, numbered, _ := strings.Cut(text, "@")
+	if numbered != "" {
+		return []string{text, name}, nil
+	}
+	if _, err := store.Get(ctx, name, pipelines.Everybody); err != nil {
+		return nil, pipelineFailure(err)
+	}
+	versions, err := store.Versions(ctx, name)
+	if len(versions) < 2 {
+		return nil, errors.Join(err, usageError("name two versions: mcsh pipeline diff "+name+"@1 "+name+"@2", "no version of %s before the current one is kept", name))
+	}
+	return []string{atVersion(name, versions[1].Number), name}, nil
 }
 
 type diffJSON struct {

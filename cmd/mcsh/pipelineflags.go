@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -129,8 +130,11 @@ func logPipelines(log *zap.Logger, c pipelines.Change) {
 	for _, name := range c.Shadowed {
 		log.Warn("a saved pipeline is hidden by another one of its name in an earlier directory", zap.String("file", name))
 	}
-	if len(c.Added)+len(c.Removed)+len(c.Changed)+len(c.Fits) > 0 {
-		log.Info("the saved pipelines have changed", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed),
-			zap.Strings("changed", c.Changed), zap.Strings("fit again", c.Fits))
+	if len(c.Names) > 0 {
+		var fields []zap.Field
+		for _, what := range slices.Sorted(maps.Keys(c.Names)) {
+			fields = append(fields, zap.Strings(what, c.Names[what]))
+		}
+		log.Info("the saved pipelines have changed", fields...)
 	}
 }

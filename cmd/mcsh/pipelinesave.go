@@ -2,20 +2,18 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 // saveOptions are the flags of mcsh pipeline save.
@@ -63,11 +61,7 @@ func (p *program) savePipeline(ctx context.Context, name string, o *saveOptions)
 	if err != nil {
 		return err
 	}
-	where := o.file
-	if where == "" {
-		where = name + ".json"
-	}
-	if _, err := pipelines.Parse(where, text); err != nil {
+	if _, err := pipelines.Parse(cmp.Or(o.file, name+".json"), text); err != nil {
 		return configError("docs/saved-pipelines.md has the form", err)
 	}
 	v, err := store.Save(ctx, name, text, o.base, pipelines.Author{})
@@ -87,7 +81,7 @@ func (p *program) savedText(ctx context.Context, o *saveOptions) ([]byte, error)
 		}
 		draft.Pipeline = plan
 	} else {
-		text, err := p.pipelineText(ctx, nil, orStandard(o.file), "")
+		text, err := p.pipelineText(ctx, nil, cmp.Or(o.file, "-"), "")
 		if err != nil {
 			return nil, err
 		}
@@ -103,41 +97,39 @@ func (p *program) savedText(ctx context.Context, o *saveOptions) ([]byte, error)
 	}
 	text, errs := draft.Text()
 	if errs != nil {
-		return nil, planError(errs)
+		return nil, notSaved(errs)
 	}
 	return text, nil
 }
 
-// orStandard returns the name of a file, or that of standard input.
-func orStandard(file string) string {
-	if file == "" {
-		return "-"
+// notSaved is the failure for mistakes of a draft: of the command line, if they are about parameters alone.
+func notSaved(errs []*stages.Error) error {
+	f := &failure{status: exitUsage}
+	var all []error
+	for _, e := range errs {
+		if e.Code != stages.InvalidArguments {
+			f.status = exitConfig
+		}
+		if f.hint = e.Hint; len(errs) > 1 && e.Hint != "" {
+			all, f.hint = append(all, fmt.Errorf("nothing was saved: %s (%s)", e.Msg, e.Hint)), ""
+		} else {
+			all = append(all, fmt.Errorf("nothing was saved: %s", e.Msg))
+		}
 	}
-	return file
+	f.err = errors.Join(all...)
+	return f
 }
 
 // planOf returns the plan of a run of a running gateway.
 func (o *saveOptions) planOf(ctx context.Context, p *program) (json.RawMessage, error) {
-	clients, err := o.find(ctx, p)
-	if err != nil {
+	run, err := o.oneRun(ctx, p, []string{o.run}, false)
+	switch {
+	case err != nil:
 		return nil, err
+	case len(run.Plan) > 0:
+		return run.Plan, nil
+	case run.PlanSize > 0:
+		return nil, &failure{exitFailed, fmt.Errorf("the plan of run %s was too long to be kept: %s", o.run, texts.Bytes(int64(run.PlanSize))), "save it from a file"}
 	}
-	found, errs := askAll(clients, func(_ string, c *control.Client) (control.RunDetail, error) { return c.Run(ctx, o.run) })
-	for _, id := range slices.Sorted(maps.Keys(found)) {
-		switch run := found[id]; {
-		case len(run.Plan) > 0:
-			return run.Plan, nil
-		case run.PlanSize > 0:
-			return nil, &failure{exitFailed, fmt.Errorf("the plan of run %s was too long to be kept: %s", o.run, texts.Bytes(int64(run.PlanSize))), "save it from a file"}
-		default:
-			return nil, &failure{exitFailed, fmt.Errorf("gateway %s does not show the plan of run %s", id, o.run), "on its own machine it does"}
-		}
-	}
-	o.leaveOutEnded(errs)
-	for _, id := range slices.Sorted(maps.Keys(errs)) {
-		if e, ok := errors.AsType[*control.Error](errs[id]); !ok || e.Status != http.StatusNotFound {
-			return nil, gatewayFailure(errs[id])
-		}
-	}
-	return nil, usageError("mcsh runs ls lists the runs; a run is known while its gateway runs, and for some time", "no running gateway knows a run %s", texts.Quote(o.run))
+	return nil, &failure{exitFailed, fmt.Errorf("gateway %s does not show the plan of run %s", run.Gateway, o.run), "on its own machine it does"}
 }

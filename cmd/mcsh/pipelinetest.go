@@ -93,7 +93,7 @@ func (p *program) testPipelines(ctx context.Context, x *savedPipelines, names []
 
 // line is the outcome for a person.
 func (j testedJSON) line() string {
-	name := fmt.Sprintf("%s@%d", j.Name, j.Version)
+	name := atVersion(j.Name, j.Version)
 	if j.Example > 0 {
 		name += fmt.Sprintf(" example %d %s", j.Example, texts.Fit(string(j.Args), 100))
 	}

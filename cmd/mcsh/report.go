@@ -32,34 +32,12 @@ func jsonOf(r stages.Report) reportJSON {
 // labelWidth bounds the label of a stage in a table.
 const labelWidth = 44
 
-// tableOf formats a report as columns, and a summary.
-func tableOf(r stages.Report) string { return stageTable(r.Stages) + summary(r) }
+// tableOf formats a report as columns, and a summary. The width is that of the terminal; 0: of none.
+func tableOf(r stages.Report, width int) string { return stageTable(r.Stages, width) + summary(r) }
 
 // stageTable formats stages as columns.
-func stageTable(list []stages.StageReport) string {
-	return aligned(append([][]string{{"#", "stage", "items", "calls", "in", "out", "busy ms"}}, rowsOf(list, 0)...), 2)
-}
-
-// aligned formats rows as columns: the first ones, with text, to the left, and the others, with numbers, to the right.
-func aligned(rows [][]string, left int) string {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = gateway.Plain(cell, false)
-			widths[i] = max(widths[i], columnsOf(row[i]))
-		}
-	}
-	var b strings.Builder
-	for _, row := range rows {
-		for i, cell := range row {
-			space := strings.Repeat(" ", widths[i]-columnsOf(cell))
-			if row[i] = space + cell; i < left {
-				row[i] = cell + space
-			}
-		}
-		b.WriteString(strings.TrimRight(strings.Join(row, "  "), " ") + "\n")
-	}
-	return b.String()
+func stageTable(list []stages.StageReport, width int) string {
+	return tableText(append([][]string{{"#", "stage", "items", "calls", "in", "out", "busy ms"}}, rowsOf(list, 0)...), 2, width)
 }
 
 // rowsOf flattens nested stages, indented.

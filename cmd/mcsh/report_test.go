@@ -25,7 +25,7 @@ func TestTable(t *testing.T) {
 3          command with-a-name-that-nobody-would-give-…                12.3 MB     96 B
 3 stages, 8 ms; 96 B out of 33.1 kB seen
 `
-	if diff := cmp.Diff(want, "\n"+tableOf(report)); diff != "" {
+	if diff := cmp.Diff(want, "\n"+tableOf(report, 0)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

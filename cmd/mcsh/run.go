@@ -217,7 +217,7 @@ func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in
 		io.WriteString(p.stderr, gateway.WindowText(window))
 	}
 	if len(report.Stages) > 0 && table {
-		io.WriteString(p.stderr, tableOf(report))
+		io.WriteString(p.stderr, tableOf(report, p.columns(p.stderr.stream)))
 	}
 	if err != nil {
 		return &runError{err, jsonOf(report)}

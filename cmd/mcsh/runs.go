@@ -41,7 +41,6 @@ var runStates = map[string]string{
 func (p *program) runsCommand() *cobra.Command {
 	return group("runs", "Look at the runs of the running gateways, and cancel them", "Look at the runs of the running gateways of this user, live and "+
 		"finished. A finished run is known as long as its outputs are kept.",
-		"mcsh runs --help shows more", "the command is missing: ls, show, output, wait or cancel",
 		p.runsListCommand(), p.runsShowCommand(), p.runsOutputCommand(), p.runsWaitCommand(), p.runsCancelCommand())
 }
 
@@ -94,7 +93,7 @@ func (p *program) listRuns(ctx context.Context, g *gatewayFlags, f control.RunFi
 			}
 		}
 	} else if len(found) > 0 {
-		fmt.Fprint(p.text, runTable(found, len(lists) > 1, time.Now()))
+		fmt.Fprint(p.text, runTable(found, len(lists) > 1, time.Now(), p.columns(p.stdout)))
 	} else if len(errs) == 0 {
 		fmt.Fprintln(p.stderr, "no such run is known")
 	}
@@ -185,7 +184,9 @@ func (p *program) runsShowCommand() *cobra.Command {
 	return p.runCommandOf(&cobra.Command{
 		Use: "show", Short: "Show a run with its stages; without REQUEST the newest",
 		Example: "  mcsh runs show\n  mcsh runs show q_k3vq7hd2mwxa --json",
-	}, false, func(_ context.Context, d runDetail) error { return p.print(d, runText(d, time.Now())) }, p.jsonFlag("print one JSON object"))
+	}, false, func(_ context.Context, d runDetail) error {
+		return p.print(d, runText(d, time.Now(), p.columns(p.stdout)))
+	}, p.jsonFlag("print one JSON object"))
 }
 
 func (p *program) runsOutputCommand() *cobra.Command {

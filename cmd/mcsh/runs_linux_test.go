@@ -78,7 +78,7 @@ func TestRuns(t *testing.T) {
 	if out, _ := c.plainRun(exitOK, "runs", "output", first, "--stage", "1"); !strings.Contains(out, "c-001") {
 		t.Errorf("the output is %q", out)
 	}
-	if _, errs := c.plainRun(exitFailed, "runs", "output", first, "--stage", "9"); !strings.Contains(errs, "error:") || strings.Contains(errs, "r_") {
+	if _, errs := c.plainRun(exitFailed, "runs", "output", first, "--stage", "9"); !strings.Contains(errs, "there is no stage 9: run "+first+" has 3 stages\n") || strings.Contains(errs, "r_") {
 		t.Errorf("an output that is not there: %q", errs)
 	}
 	if _, errs := c.plainRun(exitFailed, "runs", "output", live); !strings.Contains(errs, "has not ended yet") {
@@ -108,7 +108,7 @@ func TestRuns(t *testing.T) {
 	for _, args := range [][]string{{"show", "q_none"}, {"wait"}, {"cancel"}} {
 		c.plainRun(exitFailed, append([]string{"runs"}, args...)...)
 	}
-	for _, args := range [][]string{{"ls", "--only", "x"}, {"ls", "--limit", "-1"}, {"ls", "q"}, {}, {"show", "a", "b"}} {
+	for _, args := range [][]string{{"ls", "--only", "x"}, {"ls", "--limit", "-1"}, {"ls", "q"}, {"show", "a", "b"}} {
 		c.plainRun(exitUsage, append([]string{"runs"}, args...)...)
 	}
 }

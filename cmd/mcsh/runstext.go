@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // runTable lists runs as columns, with their gateways if there are several.
-func runTable(list []knownRun, gateways bool, now time.Time) string {
+func runTable(list []knownRun, gateways bool, now time.Time, width int) string {
 	rows := [][]string{{"request", "state", "started", "for", "caller", "tools", "items", "calls", "seen", "returned"}}
 	for _, r := range list {
 		failed := ""
@@ -26,12 +27,12 @@ func runTable(list []knownRun, gateways bool, now time.Time) string {
 		})
 	}
 	if gateways {
-		rows[0] = append([]string{"gateway"}, rows[0]...)
+		rows[0] = slices.Insert(rows[0], 1, "gateway")
 		for i, r := range list {
-			rows[i+1] = append([]string{r.Gateway}, rows[i+1]...)
+			rows[i+1] = slices.Insert(rows[i+1], 1, r.Gateway)
 		}
 	}
-	return aligned(rows, len(rows[0])-4)
+	return tableText(rows, len(rows[0])-4, width)
 }
 
 // startText says when a run began: the time, and before today the date.
@@ -75,7 +76,7 @@ func runWords(r control.Run, now time.Time) []string {
 }
 
 // runText describes a run: what is known of it, its stages as a tree, windows, failures and error.
-func runText(d runDetail, now time.Time) string {
+func runText(d runDetail, now time.Time, width int) string {
 	var b strings.Builder
 	line := func(name, text string) {
 		if text != "" {
@@ -94,7 +95,7 @@ func runText(d runDetail, now time.Time) string {
 		line("pipeline", fmt.Sprintf("%s, too long to be kept", texts.Bytes(int64(d.PlanSize))))
 	}
 	if len(d.Stages) > 0 {
-		b.WriteString(stageTable(reportsOf(d.Stages)))
+		b.WriteString(stageTable(reportsOf(d.Stages), width))
 	}
 	failureLines(&b, d.Stages)
 	if d.Cut {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -144,5 +145,32 @@ func TestTerminalBars(t *testing.T) {
 				t.Errorf("an interrupt leaves %q", after)
 			}
 		})
+	}
+}
+
+// TestTerminalTable: a list is as narrow as its terminal, and as wide as it is elsewhere.
+func TestTerminalTable(t *testing.T) {
+	binary, dir := oneBinary(t), t.TempDir()
+	text := `{"description": "It counts what nobody has counted for a very long time", "pipeline": [{"type": "preview"}]}`
+	if err := os.WriteFile(filepath.Join(dir, "count_things.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	user, program := terminal(t)
+	if err := unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 40}); err != nil {
+		t.Fatal(err)
+	}
+	narrow := prepare(t, binary, "pipeline", "ls", "--pipelines", dir)
+	narrow.Stdout = program
+	if err := narrow.Run(); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 4096)
+	n, err := user.Read(line)
+	if got, want := string(line[:n]), "count_things@1  only r…  a pers…  It co…\r\n"; err != nil || got != want {
+		t.Errorf("on a terminal it is %q, %v, want %q", got, err, want)
+	}
+	wide := prepare(t, binary, "pipeline", "ls", "--pipelines", dir)
+	if err := wide.Run(); err != nil || !strings.Contains(wide.stdout.String(), "for a very long time") {
+		t.Errorf("elsewhere it is %s, %v", &wide.stdout, err)
 	}
 }

@@ -21,16 +21,8 @@ import (
 )
 
 func (p *program) toolsCommand() *cobra.Command {
-	list := p.toolsLsCommand()
-	cmd := &cobra.Command{
-		Use:   "tools",
-		Short: "List, show, call and find the tools of the servers",
-		Long:  "List, show, call and find the tools of the servers. Without a command it lists them.",
-		RunE:  list.RunE,
-	}
-	cmd.Flags().AddFlagSet(list.Flags())
-	cmd.AddCommand(list, p.toolsShowCommand(), p.toolsCallCommand(), p.toolsSearchCommand(), p.toolsAcceptCommand())
-	return cmd
+	return group("tools", "List, show, call and find the tools of the servers", "",
+		p.toolsLsCommand(), p.toolsShowCommand(), p.toolsCallCommand(), p.toolsSearchCommand(), p.toolsAcceptCommand())
 }
 
 // withTools is a command's function that calls f with the servers of the settings, and closes them.

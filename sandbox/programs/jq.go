@@ -67,7 +67,6 @@ var looksLikeFile = lazy.Regexp(`^(~?/|\.\.?/)?[\w./-]*[\w-]\.(json|jsonl|ndjson
 // arrangeJQ writes the argv anew. The filter is not read here but in the jail, see [Program.Verdict].
 func arrangeJQ(p *parsed, inv *Invocation) *stages.Error {
 	if ops := p.operands(); len(ops) > 0 {
-		inv.ScriptAt = ops[0].at
 		if looksLikeFile().MatchString(ops[0].value) {
 			return refuse(ops[0].at, useStdin+`; jq's first argument is the filter, such as ".items[]"`,
 				"jq: %s is the name of a file, and there are none", texts.Quote(ops[0].value))

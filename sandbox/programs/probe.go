@@ -29,7 +29,7 @@ func givenAny(options ...string) func(p *parsed) bool {
 // scriptAt returns the index of the argument that is the program's script, or its pattern; -1 if there is none.
 func (p *parsed) scriptAt() int {
 	for _, w := range p.words {
-		if p.script != "" && (w.opt == nil || w.is(p.script)) {
+		if p.script != "" && (w.opt == nil || w.is(p.script)) || p.Script && w.opt == nil {
 			return w.at
 		}
 	}
