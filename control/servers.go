@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"net/http"
 	"time"
 )
 
@@ -48,17 +47,17 @@ type ServerRequest struct {
 
 // serverRoutes are the requests about single servers.
 func serverRoutes(v Viewer) []route {
-	act := func(how func(Source, context.Context, string) error) func(context.Context, Source, any) (any, error) {
-		return func(ctx context.Context, s Source, body any) (any, error) {
-			return struct{}{}, how(s, ctx, body.(*ServerRequest).Server)
+	act := func(how func(Source, context.Context, string) error) func(Source, context.Context, ServerRequest) (struct{}, error) {
+		return func(s Source, ctx context.Context, r ServerRequest) (struct{}, error) {
+			return struct{}{}, how(s, ctx, r.Server)
 		}
 	}
 	return []route{
-		{http.MethodPost, "/v1/servers/show", newBody[ServerRequest], func(ctx context.Context, s Source, body any) (any, error) {
-			return s.ShowServers(ctx, v, body.(*ServerRequest).Server)
-		}},
-		{http.MethodPost, "/v1/servers/restart", newBody[ServerRequest], act(Source.RestartServer)},
-		{http.MethodPost, "/v1/servers/disable", newBody[ServerRequest], act(Source.DisableServer)},
-		{http.MethodPost, "/v1/servers/enable", newBody[ServerRequest], act(Source.EnableServer)},
+		post("/v1/servers/show", func(s Source, ctx context.Context, r ServerRequest) ([]ServerDetail, error) {
+			return s.ShowServers(ctx, v, r.Server)
+		}),
+		post("/v1/servers/restart", act(Source.RestartServer)),
+		post("/v1/servers/disable", act(Source.DisableServer)),
+		post("/v1/servers/enable", act(Source.EnableServer)),
 	}
 }

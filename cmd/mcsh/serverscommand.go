@@ -34,7 +34,6 @@ func (p *program) serversCommand() *cobra.Command {
 	enabled := func(status string) bool { return status != upstream.StatusDisabled }
 	return group("servers", "Look at the servers of the running gateways; restart, disable and enable them",
 		"Look at the servers of the running gateways of this user, restart them, and take them out of use for a while.",
-		"mcsh servers --help shows more", "the command is missing: ls, show, restart, disable or enable",
 		p.serversListCommand(), p.serversShowCommand(),
 		p.serversDirectCommand(&cobra.Command{
 			Use: "restart", Short: "Start servers anew, when their calls in flight have ended",
@@ -106,16 +105,16 @@ within which half of the calls and 95 of 100 have ended, and the file and line t
 			}
 		}
 		if len(list) > 0 && !p.json {
-			fmt.Fprint(p.text, serverTable(list))
+			err = p.printTable(serverTable(list))
 		}
 		return errors.Join(err, p.printErrors(ctx, errs))
 	}, g.add, p.jsonFlag("print one JSON object per server, a line each"))
 }
 
-// serverTable lists servers as columns, with their gateways if there are several.
-func serverTable(list []serverOf) string {
+// serverTable returns the rows of a table of servers, with their gateways if there are several, and how many columns are text.
+func serverTable(list []serverOf) (rows [][]string, left int) {
 	gateways := list[0].Gateway != list[len(list)-1].Gateway
-	rows := [][]string{{"gateway", "server", "state", "transport", "configured in", "tools", "calls", "errors", "p50", "p95"}}
+	rows = [][]string{{"gateway", "server", "state", "transport", "configured in", "tools", "calls", "errors", "p50", "p95"}}
 	for _, s := range list {
 		tools := "-"
 		if s.Tools != nil {
@@ -125,14 +124,13 @@ func serverTable(list []serverOf) string {
 			s.Gateway, s.Name, s.words(), s.Transport, cmp.Or(s.Where, "-"), tools, fmt.Sprint(s.Calls), fmt.Sprint(s.Errors), s.within(s.Half), s.within(s.Most),
 		})
 	}
-	left := 5
-	if !gateways {
-		left--
-		for i := range rows {
-			rows[i] = rows[i][1:]
-		}
+	if gateways {
+		return rows, 5
 	}
-	return aligned(rows, left)
+	for i := range rows {
+		rows[i] = rows[i][1:]
+	}
+	return rows, 4
 }
 
 // words describe the state of a server.
