@@ -167,6 +167,7 @@ func (g *Gateway) relayServers() {
 	g.handle = g.guarded(g.callAny)
 	if g.o.Pipelines != nil {
 		g.o.Upstream.FollowTools(g.o.Pipelines.Calls)
+		g.o.Upstream.Beside(func(ctx context.Context) []string { return g.o.Pipelines.Servers(ctx, viewerOf(ctx, "")) })
 	}
 	g.o.Upstream.OnTools(g.toolsChanged)
 	g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {

@@ -76,7 +76,7 @@ func (g *Gateway) listAllTools(ctx context.Context, req *mcp.CallToolRequest) (*
 	}
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
-	l := toolList{listings: g.catalog(ctx, req.Extra, call.Server...), most: min(pageLength, g.o.MaxOutput)}
+	l := toolList{listings: g.saved(ctx, req.Extra).Catalog(ctx, g.o.Upstream.Catalog, call.Server...), most: min(pageLength, g.o.MaxOutput)}
 	head := g.configTrouble(ctx) + g.exposedTrouble(ctx)
 	if len(l.listings) == 0 && upstream.ViewOf(ctx) != nil {
 		return textResult(head + noServers), nil
