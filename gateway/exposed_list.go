@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,19 +24,27 @@ func (g *Gateway) toolsChanged() {
 
 // listTools lists the tools of the gateway, and those of servers that clients call by names of their own.
 func (g *Gateway) listTools(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	list, saved := g.exposed.shown(upstream.ViewOf(ctx)), g.savedForms(ctx, req.GetExtra())
-	if len(list)+len(saved) == 0 {
+	list, saved, tools := g.exposed.shown(upstream.ViewOf(ctx)), g.savedForms(ctx, req.GetExtra()), g.ownTools(req.GetExtra())
+	if len(list)+len(saved) == 0 && len(tools) == len(g.own) {
 		return next(ctx, "tools/list", req)
 	}
-	var tools []*mcp.Tool
-	for _, t := range g.own {
-		tools = append(tools, t.tool())
+	forms := make([]*mcp.Tool, len(tools))
+	for i, t := range tools {
+		forms[i] = t.tool()
 	}
-	own, err := marshalEach(tools)
+	own, err := marshalEach(forms)
 	if err != nil {
 		return nil, err
 	}
 	return pageOf(req, "tools", append(own, saved...), len(list), func(i int) json.RawMessage { return exposedForm(ctx, list[i]) })
+}
+
+// ownTools are the tools of the gateway that a caller can use: one without a name saves nothing.
+func (g *Gateway) ownTools(extra *mcp.RequestExtra) []tool {
+	if keeperOf(extra) != "" {
+		return g.own
+	}
+	return slices.DeleteFunc(slices.Clone(g.own), func(t tool) bool { return t.name == saveName })
 }
 
 // exposedForm is a tool as clients see it, or nil if they cannot have it.

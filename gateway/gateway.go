@@ -65,7 +65,7 @@ type Options struct {
 	AskTimeout time.Duration
 	Sampling   bool // servers may ask the models of clients
 
-	AllowSave bool // agents save pipelines in Pipelines
+	AllowSave bool // agents save pipelines in Pipelines, with Upstream
 
 	// NameOf returns the name of a caller for the log; nil: the log names no callers.
 	NameOf func(*auth.TokenInfo) string
@@ -135,7 +135,7 @@ func New(o Options) *Gateway {
 		Logger:       sdkLog(o.Log),
 	}), o.HTTP)
 	g.self, g.grace = self, o.Grace
-	g.own = slices.DeleteFunc(g.tools(), func(t tool) bool { return t.name == saveName && (o.Pipelines == nil || !o.AllowSave) })
+	g.own = slices.DeleteFunc(g.tools(), func(t tool) bool { return t.name == saveName && !o.savesPipelines() })
 	for _, t := range g.own {
 		g.handlers[t.name] = g.serve(t)
 		g.server.AddTool(t.tool(), g.handlers[t.name])
@@ -167,12 +167,15 @@ func (g *Gateway) relayServers() {
 	g.handle = g.guarded(g.callAny)
 	if g.o.Pipelines != nil {
 		g.o.Upstream.FollowTools(g.o.Pipelines.Calls)
+		g.o.Upstream.Beside(func(ctx context.Context) []string { return g.o.Pipelines.Servers(ctx, viewerOf(ctx, "")) })
 	}
 	g.o.Upstream.OnTools(g.toolsChanged)
 	g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
 		return g.readResource(ctx, req, nil)
 	})
 }
+
+func (o Options) savesPipelines() bool { return o.AllowSave && o.Pipelines != nil && o.Upstream != nil }
 
 // capabilities returns the capabilities for clients.
 func (o Options) capabilities() *mcp.ServerCapabilities {

@@ -50,18 +50,18 @@ func (g *Gateway) getToolDetails(ctx context.Context, req *mcp.CallToolRequest) 
 	if g.o.Upstream == nil {
 		return nil, stages.Errorf(stages.UnknownServer, "command and preview stages work", "there are no MCP servers here")
 	}
-	return g.details(ctx, g.viewer(ctx, req.Extra), wanted, call.MaxOutput), nil
+	return g.details(ctx, g.saved(ctx, req.Extra), wanted, call.MaxOutput), nil
 }
 
 // details describes tools within n characters, and unknown ones by their errors. The reply is an error if all are unknown.
-func (g *Gateway) details(ctx context.Context, viewer pipelines.Viewer, wanted []string, n int) *mcp.CallToolResult {
+func (g *Gateway) details(ctx context.Context, saved Saved, wanted []string, n int) *mcp.CallToolResult {
 	ctx, cancel := context.WithTimeout(ctx, detailsWait)
 	defer cancel()
 	listings := map[string]upstream.Listing{}
 	var entries []string
 	known := 0
 	for _, name := range wanted {
-		t, err := g.catalogTool(ctx, viewer, listings, name)
+		t, err := g.catalogTool(ctx, saved, listings, name)
 		if err != nil {
 			entries = append(entries, failureText(Plain(shown(name), false), asError(err), g.defaultOutput())+"\n")
 			continue
@@ -87,13 +87,13 @@ func (g *Gateway) details(ctx context.Context, viewer pipelines.Viewer, wanted [
 }
 
 // catalogTool returns the catalog's entry of "server/tool". It reads the list of each server once, into listings.
-func (g *Gateway) catalogTool(ctx context.Context, viewer pipelines.Viewer, listings map[string]upstream.Listing, name string) (*upstream.CatalogTool, error) {
+func (g *Gateway) catalogTool(ctx context.Context, saved Saved, listings map[string]upstream.Listing, name string) (*upstream.CatalogTool, error) {
 	server, toolName, ok := strings.Cut(name, "/")
 	if !ok {
 		return nil, stages.Errorf(stages.InvalidArguments, `write "server/tool"`, "%q does not name a server and a tool", shown(name))
 	}
-	if server == pipelines.Server && g.o.Pipelines != nil {
-		return g.savedDetails(ctx, viewer, toolName)
+	if server == pipelines.Server && saved.Set != nil {
+		return saved.Tool(ctx, toolName)
 	}
 	if _, err := g.o.Upstream.Tool(ctx, server, toolName); err != nil { // its error names similar tools
 		return nil, err

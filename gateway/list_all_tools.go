@@ -76,7 +76,7 @@ func (g *Gateway) listAllTools(ctx context.Context, req *mcp.CallToolRequest) (*
 	}
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
-	l := toolList{listings: g.catalog(ctx, req.Extra, call.Server...), most: min(pageLength, g.o.MaxOutput)}
+	l := toolList{listings: g.saved(ctx, req.Extra).Catalog(ctx, g.o.Upstream.Catalog, call.Server...), most: min(pageLength, g.o.MaxOutput)}
 	head := g.configTrouble(ctx) + g.exposedTrouble(ctx)
 	if len(l.listings) == 0 && upstream.ViewOf(ctx) != nil {
 		return textResult(head + noServers), nil
@@ -136,24 +136,31 @@ func (l *toolList) tools() []ListedTool {
 // ranked returns the tools that fit a query, best first.
 func (l *toolList) ranked(query string) []ListedTool {
 	all := l.tools()
-	docs := make([][]rank.Field, len(all))
+	docs := make([]rank.Document, len(all))
 	for i, t := range all {
-		properties := t.Tool.Tool.Input.Properties
-		first, rest := firstSentence(t.Tool.Description)
-		docs[i] = []rank.Field{
-			{Text: t.Tool.Name, Weight: 4},
-			{Text: t.Server, Weight: 2},
-			{Text: t.Tool.Title, Weight: 2},
-			{Text: first, Weight: 2},
-			{Text: rest, Weight: 0.5},
-			{Text: strings.Join(properties[:min(len(properties), searchedProperties)], " "), Weight: 0.3},
-		}
+		docs[i] = document(t)
 	}
 	var best []ListedTool
 	for _, i := range rank.Search(query, docs, len(docs)) {
 		best = append(best, all[i])
 	}
 	return best
+}
+
+// document returns what is searched of a tool.
+func document(t ListedTool) rank.Document {
+	return t.Tool.Memo.Get(func() any {
+		first, rest := firstSentence(t.Tool.Description)
+		properties := t.Tool.Tool.Input.Properties
+		return rank.Prepare(
+			rank.Field{Text: t.Tool.Name, Weight: 4},
+			rank.Field{Text: t.Server, Weight: 2},
+			rank.Field{Text: t.Tool.Title, Weight: 2},
+			rank.Field{Text: first, Weight: 2},
+			rank.Field{Text: rest, Weight: 0.5},
+			rank.Field{Text: strings.Join(properties[:min(len(properties), searchedProperties)], " "), Weight: 0.3},
+		)
+	}).(rank.Document)
 }
 
 // page lists the tools of a call that fit, and says how to get the others.

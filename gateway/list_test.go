@@ -31,7 +31,7 @@ type recordedTool struct {
 }
 
 // recordedServers are 15 real servers with their 304 tools.
-func recordedServers(t *testing.T) (servers map[string]*mcptest.Upstream, results map[string][]string) {
+func recordedServers(t testing.TB) (servers map[string]*mcptest.Upstream, results map[string][]string) {
 	t.Helper()
 	recorded := map[string][]recordedTool{}
 	readJSON(t, "testdata/recorded_tools.json", &recorded)
@@ -71,7 +71,7 @@ func recordedServers(t *testing.T) (servers map[string]*mcptest.Upstream, result
 	return servers, results
 }
 
-func readJSON(t *testing.T, path string, into any) {
+func readJSON(t testing.TB, path string, into any) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,24 +200,47 @@ func TestSaveMost(t *testing.T) {
 	}
 }
 
-// TestSaveAnonymous: a caller that nobody can tell from others saves nothing, and a gateway that does not allow it has no such tool.
+// TestSaveAnonymous: a caller that nobody can tell from others is shown no tool to save with, and saves nothing. The one client on
+// standard input and output, and a caller with an identity, have the tool. A gateway that does not allow it has no such tool.
 func TestSaveAnonymous(t *testing.T) {
 	set := pipelines.NewSet(pipelines.NewStore(t.TempDir()), stages.Deps{}, unchanged)
-	for _, allowed := range []bool{true, false} {
-		g := gateway.New(gateway.Options{Upstream: newWorld(t).pool, Pipelines: set, AllowSave: allowed, Version: "test"})
-		server := httptest.NewServer(g.Handler())
-		defer server.Close()
-		agent, err := newClient().Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: server.URL + "/mcp", MaxRetries: -1, DisableStandaloneSSE: true}, nil)
+	lists := func(agent *mcp.ClientSession) bool {
+		list, err := agent.ListTools(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "save_pipeline", Arguments: json.RawMessage(`{"name":"a","description":"d","pipeline":[{"type":"preview"}]}`)})
-		if allowed && (err != nil || !result.IsError || !strings.Contains(fmt.Sprint(result.Content[0].(*mcp.TextContent).Text), "does not know who calls")) {
-			t.Errorf("got %+v, %v", result, err)
-		} else if !allowed && err == nil {
-			t.Errorf("got %+v of a tool that is not there", result)
+		return slices.ContainsFunc(list.Tools, func(tool *mcp.Tool) bool { return tool.Name == "save_pipeline" })
+	}
+	for _, allowed := range []bool{true, false} {
+		g := gateway.New(gateway.Options{Upstream: newWorld(t).pool, Pipelines: set, AllowSave: allowed, Version: "test"})
+		if listed := lists(connect(t, g, newClient())); listed != allowed {
+			t.Errorf("allowed %v: over stdio it is listed: %v", allowed, listed)
 		}
-		agent.Close()
+		server := httptest.NewServer(g.Handler())
+		defer server.Close()
+		for _, era := range eras {
+			agent, err := newClient().Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: server.URL + "/mcp", MaxRetries: -1, DisableStandaloneSSE: true},
+				&mcp.ClientSessionOptions{ProtocolVersion: era})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lists(agent) {
+				t.Errorf("allowed %v, %s: it is listed to everybody", allowed, era)
+			}
+			result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "save_pipeline", Arguments: json.RawMessage(`{"name":"a","description":"d","pipeline":[{"type":"preview"}]}`)})
+			if allowed && (err != nil || !result.IsError || !strings.Contains(fmt.Sprint(result.Content[0].(*mcp.TextContent).Text), "does not know who calls")) {
+				t.Errorf("got %+v, %v", result, err)
+			} else if !allowed && err == nil {
+				t.Errorf("got %+v of a tool that is not there", result)
+			}
+			agent.Close()
+		}
+	}
+	saving, _ := newSaving(t)
+	for _, era := range eras {
+		if !lists(saving.as(t, "alice", era)) {
+			t.Errorf("%s: it is not listed to a caller with an identity", era)
+		}
 	}
 }
 

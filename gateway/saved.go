@@ -48,46 +48,63 @@ func keeperOf(extra *mcp.RequestExtra) string {
 
 // viewer is the sender of a request as one who asks for saved pipelines.
 func (g *Gateway) viewer(ctx context.Context, extra *mcp.RequestExtra) pipelines.Viewer {
-	v := pipelines.Viewer{Caller: keeperOf(extra)}
+	return viewerOf(ctx, keeperOf(extra))
+}
+
+func viewerOf(ctx context.Context, keeper string) pipelines.Viewer {
+	v := pipelines.Viewer{Caller: keeper}
 	if view := upstream.ViewOf(ctx); view != nil {
 		v.Shows = func(server string) bool { return server == upstream.ResourcesServer || view.Sees(server) }
 	}
 	return v
 }
 
-// catalog lists servers with their tools, as [upstream.Pool.Catalog], and the saved pipelines.
-func (g *Gateway) catalog(ctx context.Context, extra *mcp.RequestExtra, names ...string) []upstream.Listing {
-	if g.o.Pipelines == nil {
-		return g.o.Upstream.Catalog(ctx, names...)
-	}
-	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == pipelines.Server })
-	var list []upstream.Listing
-	if len(names) == 0 || len(others) > 0 {
-		list = g.o.Upstream.Catalog(ctx, others...)
-	}
-	named := len(others) < len(names)
-	if saved := g.savedListing(ctx, extra); named || len(names) == 0 && len(saved.Tools) > 0 {
-		list = append(list, saved)
-		slices.SortStableFunc(list, func(a, b upstream.Listing) int { return cmp.Compare(a.Server, b.Server) })
-	}
-	return list
+// Saved are the saved pipelines that a viewer may know of, as the tools of a server.
+type Saved struct {
+	Set    *pipelines.Set // nil: there are none
+	Viewer pipelines.Viewer
 }
 
-func (g *Gateway) savedListing(ctx context.Context, extra *mcp.RequestExtra) upstream.Listing {
+func (g *Gateway) saved(ctx context.Context, extra *mcp.RequestExtra) Saved {
+	return Saved{g.o.Pipelines, g.viewer(ctx, extra)}
+}
+
+// Catalog lists servers with their tools, those named or all, and the saved pipelines. It gets the other servers from list.
+func (s Saved) Catalog(ctx context.Context, list func(ctx context.Context, names ...string) []upstream.Listing, names ...string) []upstream.Listing {
+	if s.Set == nil {
+		return list(ctx, names...)
+	}
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == pipelines.Server })
+	named := len(others) < len(names)
+	var all []upstream.Listing
+	if len(names) == 0 || len(others) > 0 {
+		all = list(ctx, others...)
+	}
+	if !named && len(names) > 0 {
+		return all
+	}
+	if saved := s.listing(ctx); named || len(saved.Tools) > 0 {
+		all = append(all, saved)
+		slices.SortStableFunc(all, func(a, b upstream.Listing) int { return cmp.Compare(a.Server, b.Server) })
+	}
+	return all
+}
+
+func (s Saved) listing(ctx context.Context) upstream.Listing {
 	l := upstream.Listing{Server: pipelines.Server, Status: upstream.StatusReady, Instructions: "Saved pipelines: call them as tools in a pipeline."}
-	for _, t := range g.o.Pipelines.Tools(ctx, g.viewer(ctx, extra)) {
-		l.Tools = append(l.Tools, savedTool(ctx, &t))
+	for _, t := range s.Set.Tools(ctx, s.Viewer) {
+		l.Tools = append(l.Tools, s.describe(ctx, &t))
 	}
 	return l
 }
 
-// savedDetails describes one saved pipeline.
-func (g *Gateway) savedDetails(ctx context.Context, v pipelines.Viewer, name string) (*upstream.CatalogTool, error) {
-	t, err := g.o.Pipelines.Find(ctx, name, v)
+// Tool describes one saved pipeline.
+func (s Saved) Tool(ctx context.Context, name string) (*upstream.CatalogTool, error) {
+	t, err := s.Set.Find(ctx, name, s.Viewer)
 	if err != nil {
 		return nil, err
 	}
-	c := savedTool(ctx, t)
+	c := s.describe(ctx, t)
 	if d := t.Definition; d != nil && t.Version.Private() { // the agent goes on with it
 		c.Description += "\nits stages: " + string(d.Pipeline)
 	}
@@ -95,10 +112,10 @@ func (g *Gateway) savedDetails(ctx context.Context, v pipelines.Viewer, name str
 	return &c, nil
 }
 
-// savedTool is a saved pipeline as a tool of the catalog.
-func savedTool(ctx context.Context, t *pipelines.Tool) upstream.CatalogTool {
+// describe returns a saved pipeline as a tool of the catalog.
+func (s Saved) describe(ctx context.Context, t *pipelines.Tool) upstream.CatalogTool {
 	c := upstream.CatalogTool{
-		Name: t.Name, Original: t.Name, Description: savedText(t), InputSchema: t.Schema, ReadOnly: t.Hints.ReadOnly,
+		Name: t.Name, Original: t.Name, Description: savedText(t, s.Viewer), InputSchema: t.Schema, ReadOnly: t.Hints.ReadOnly,
 		Tool: t.Info, Long: cmp.Or(t.Long, t.Name+"()"), Brief: cmp.Or(t.Brief, t.Name+"()"),
 	}
 	c.Tool.Server, c.Tool.Name, c.Tool.Signature = pipelines.Server, t.Name, cmp.Or(t.Info.Signature, t.Name+"()")
@@ -117,13 +134,17 @@ func savedTool(ctx context.Context, t *pipelines.Tool) upstream.CatalogTool {
 }
 
 // savedText describes a saved pipeline: first its state, where that is not the usual one.
-func savedText(t *pipelines.Tool) string {
+func savedText(t *pipelines.Tool, v pipelines.Viewer) string {
 	text := ""
 	if t.Definition != nil {
 		text = t.Definition.Description
 	}
 	if t.Version.Private() {
-		text = fmt.Sprintf("(version %d, only for you until a person adopts it) %s", t.Version.Number, text)
+		whose := "you"
+		if v.Caller != t.Version.Author.Caller {
+			whose = "its author"
+		}
+		text = fmt.Sprintf("(version %d, only for %s until a person adopts it) %s", t.Version.Number, whose, text)
 	}
 	if t.Broken != nil {
 		text = "(broken: " + shownUpTo(oneLine(t.Broken.Error()), noteLength) + ") " + text
@@ -140,13 +161,13 @@ func savedHints(t *pipelines.Tool) map[string]bool {
 }
 
 // savedTools are the saved pipelines that a client calls by names of their own. A tool of a server keeps its name.
-func (g *Gateway) savedTools(ctx context.Context, extra *mcp.RequestExtra) (list []pipelines.Tool) {
+func (g *Gateway) savedTools(ctx context.Context, v pipelines.Viewer) (list []pipelines.Tool) {
 	if g.o.Pipelines == nil || !g.exposesSaved() || upstream.ViewOf(ctx).Only() != "" {
 		return nil
 	}
 	soon, cancel := context.WithTimeout(ctx, savedWait)
 	defer cancel()
-	for _, t := range g.o.Pipelines.Tools(soon, g.viewer(ctx, extra)) {
+	for _, t := range g.o.Pipelines.Tools(soon, v) {
 		_, taken := g.exposed.find(upstream.ViewOf(ctx), t.Name)
 		if g.selectsSaved(t.Name) && t.Broken == nil && !taken && len(list) < mostSavedTools {
 			list = append(list, t)
@@ -167,14 +188,15 @@ func (g *Gateway) selectsSaved(name string) bool {
 
 // savedForms are the saved pipelines as tools that a client lists.
 func (g *Gateway) savedForms(ctx context.Context, extra *mcp.RequestExtra) (forms []json.RawMessage) {
-	for _, t := range g.savedTools(ctx, extra) {
+	v := g.viewer(ctx, extra)
+	for _, t := range g.savedTools(ctx, v) {
 		form, err := json.Marshal(struct {
 			Name         string          `json:"name"`
 			Description  string          `json:"description"`
 			InputSchema  json.RawMessage `json:"inputSchema"`
 			OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 			Annotations  map[string]bool `json:"annotations"`
-		}{t.Name, Plain(savedText(&t), true), t.Schema, t.Definition.OutputSchema, savedHints(&t)})
+		}{t.Name, Plain(savedText(&t, v), true), t.Schema, t.Definition.OutputSchema, savedHints(&t)})
 		if err == nil && json.Unmarshal(form, new(mcp.Tool)) == nil { // else clients would refuse the whole list
 			forms = append(forms, form)
 		}

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +24,7 @@ import (
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // savedWorld is a world with saved pipelines.
@@ -618,5 +620,39 @@ func TestSavedAsks(t *testing.T) {
 				t.Errorf("the client has seen %+v", p.seen)
 			}
 		})
+	}
+}
+
+// TestSavedServer: the error of an unknown server names that of the saved pipelines, where the caller may know of one.
+func TestSavedServer(t *testing.T) {
+	ours := map[string]string{"one": `{"description":"d","pipeline":[{"type":"tool","server":"shop","name":"get_item","args":{"id":1}}]}`}
+	alone := map[string]string{"one": `{"description":"d","pipeline":[{"type":"preview"}]}`}
+	for name, test := range map[string]struct {
+		files map[string]string
+		view  *upstream.View
+		named bool
+	}{
+		"for everybody":        {ours, nil, true},
+		"of servers of others": {ours, &upstream.View{}, false},
+		"without servers":      {alone, &upstream.View{}, true},
+		"none":                 {nil, nil, false},
+	} {
+		w := newSavedWorld(t, nil, nil, test.files)
+		ctx := upstream.WithView(t.Context(), test.view)
+		for _, server := range []string{"pipeline", "nobody"} {
+			_, err := w.pool.Tool(ctx, server, "one")
+			e, _ := errors.AsType[*stages.Error](err)
+			if e == nil || e.Code != stages.UnknownServer || strings.Contains(e.Hint, `"pipelines"`) != test.named {
+				t.Errorf("%s, %s: got %+v", name, server, err)
+			}
+		}
+	}
+	w := newSavedWorld(t, nil, nil, ours)
+	for tool, args := range map[string]string{
+		"execute_pipeline": `{"pipeline":[{"type":"tool","server":"pipeline","name":"one"}]}`, "get_tool_details": `{"tools":["pipeline/one"]}`,
+	} {
+		if text, _ := ask(t, w.agent, tool, args); !strings.Contains(text, `there is no server "pipeline"`) || !strings.Contains(text, `did you mean "pipelines"?`) {
+			t.Errorf("%s: got %s", tool, text)
+		}
 	}
 }

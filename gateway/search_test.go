@@ -4,6 +4,7 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -69,7 +70,7 @@ func TestSearchNames(t *testing.T) {
 }
 
 // searchedServers are the recorded servers and those of search_tools.json.
-func searchedServers(t *testing.T) []upstream.Listing {
+func searchedServers(t testing.TB) []upstream.Listing {
 	t.Helper()
 	servers, _ := recordedServers(t)
 	var more map[string][]struct {
@@ -85,4 +86,25 @@ func searchedServers(t *testing.T) []upstream.Listing {
 		servers[server] = mcptest.New(list...)
 	}
 	return mcptest.Pool(t, servers).Catalog(t.Context())
+}
+
+// BenchmarkSearch searches 5,000 tools with the descriptions of real ones.
+func BenchmarkSearch(b *testing.B) {
+	listings := searchedServers(b)
+	known, all := len(listings), 0
+	for _, l := range listings {
+		all += len(l.Tools)
+	}
+	for i := 0; all < 5000; i++ {
+		l := listings[i%known]
+		l.Server = fmt.Sprint(l.Server, i/known)
+		all += len(l.Tools)
+		listings = append(listings, l)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(gateway.Search(listings, "close an issue of a repository")) < 100 {
+			b.Fatal("it finds too little")
+		}
+	}
 }

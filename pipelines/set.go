@@ -40,6 +40,17 @@ func (s *Set) Calls(server string) bool {
 	return slices.ContainsFunc(list, func(p Saved) bool { return p.Definition != nil && slices.Contains(p.Definition.servers, server) })
 }
 
+// Servers returns the name of the server of the saved pipelines, if there are some for a viewer, or else nothing. It checks none.
+func (s *Set) Servers(ctx context.Context, v Viewer) []string {
+	list, _ := s.store.List(ctx)
+	for _, p := range list {
+		if p.Definition != nil && v.knows(&Tool{Saved: p, Servers: p.Definition.servers}) {
+			return []string{Server}
+		}
+	}
+	return nil
+}
+
 // A Tool is a saved pipeline as a tool.
 type Tool struct {
 	Saved

@@ -295,7 +295,9 @@ func newFaulty(t *testing.T, o runs.Options, faults map[string]*stages.Error) *k
 		}
 	}
 	k.tools["numbers"].info.Input.Properties = append(k.tools["numbers"].info.Input.Properties, "input")
-	k.add("after", reads, "x", func(ctx context.Context, args map[string]any) (string, error) { return "", k.await(ctx, fmt.Sprint(args["x"])) })
+	k.add("after", reads, "x", func(ctx context.Context, args map[string]any) (string, error) {
+		return "", k.await(ctx, fmt.Sprint(args["x"]))
+	})
 	k.add("same", reads, "list", func(_ context.Context, args map[string]any) (string, error) { return fmt.Sprint(args["list"]), nil })
 	return k
 }

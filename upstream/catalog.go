@@ -152,7 +152,7 @@ func (c *catalog) update(old *toollist.List) (*toollist.List, error) {
 	}
 	list, err := c.load(old)
 	if err == nil {
-		err = c.lease.Grow(list.Size)
+		err = c.lease.Grow(list.Memory())
 	}
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (c *catalog) replace(list *toollist.List, err error) {
 		return
 	}
 	if c.list != nil {
-		_ = c.lease.Grow(-c.list.Size)
+		_ = c.lease.Grow(-c.list.Memory())
 	}
 	old := cmp.Or(c.list, c.saved())
 	c.list, c.timedOut = list, false

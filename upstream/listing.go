@@ -138,6 +138,7 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 // allowed are the tools of a list that the operator allows, and the number of the others. When ctx ends, the remaining
 // tools are listed by name only.
 func (sc *serverConn) allowed(ctx context.Context, list *toollist.List) (tools []toollist.CatalogTool, refused int) {
+	tools = make([]toollist.CatalogTool, 0, len(list.Tools))
 	for _, t := range list.Tools {
 		if t.Refusal() != "" {
 			refused++
@@ -167,11 +168,16 @@ func firstNames[T any](tools []T, nameOf func(T) string) string {
 
 // uncheckedTools names the tools with schemas that arguments are not checked against.
 func uncheckedTools(tools []toollist.CatalogTool) string {
-	unchecked := slices.DeleteFunc(slices.Clone(tools), func(t CatalogTool) bool { return t.Flaw == "" })
-	if len(unchecked) == 0 {
+	var unchecked []string
+	for i := range tools {
+		if tools[i].Flaw != "" {
+			unchecked = append(unchecked, tools[i].Name)
+		}
+	}
+	if unchecked == nil {
 		return ""
 	}
-	return "the input schema of " + firstNames(unchecked, func(t CatalogTool) string { return t.Name }) + " is too costly or cannot be read, so arguments are not checked here"
+	return "the input schema of " + firstNames(unchecked, func(name string) string { return name }) + " is too costly or cannot be read, so arguments are not checked here"
 }
 
 // status is the status of a server whose tools are known. A resting server is not started, and one that has ended gets a

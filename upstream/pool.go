@@ -122,6 +122,7 @@ type Pool struct {
 	onOffers atomic.Pointer[func()]
 	onTools  atomic.Pointer[func()]
 	follows  atomic.Pointer[func(server string) bool]
+	beside   atomic.Pointer[func(ctx context.Context) []string]
 	tap      atomic.Pointer[func(Message)] // of those who look at messages
 
 	generation atomic.Uint64 // of the lists of tools
@@ -231,12 +232,19 @@ func (p *Pool) named(ctx context.Context, server string) (*serverConn, error) {
 		return sc, nil
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	own, names := p.own, v.of(p.names)
+	p.mu.Unlock()
 	if server == ResourcesServer {
-		return p.own, nil
+		return own, nil
 	}
-	return nil, unknownServer(server, v.of(p.names), v, loadErr)
+	if beside := p.beside.Load(); beside != nil {
+		names = slices.Sorted(slices.Values(slices.Concat(names, (*beside)(ctx))))
+	}
+	return nil, unknownServer(server, names, v, loadErr)
 }
+
+// Beside makes the pool's errors name servers of others, as the caller of ctx may know of them. It may be called again.
+func (p *Pool) Beside(names func(ctx context.Context) []string) { p.beside.Store(&names) }
 
 func quoted(names []string) string {
 	list := make([]string, len(names))

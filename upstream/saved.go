@@ -21,7 +21,7 @@ func (sc *serverConn) savedTools() *toollist.List {
 		return nil
 	}
 	list := toollist.SavedList(sc.reader(), saved)
-	if sc.tools.lease.Grow(list.Size) != nil {
+	if sc.tools.lease.Grow(list.Memory()) != nil {
 		return nil // without memory for it the list is fetched when it is needed
 	}
 	return list

@@ -19,6 +19,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/docs"
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/clients"
 )
@@ -478,7 +479,18 @@ func (p *program) toolNames(s *settings) completer {
 				words = append(words, l.Server+"/"+t.Name+"\t"+firstSentence(t.Description))
 			}
 		}
-		return words
+		return append(words, convert(p.pipelineNames(s)(ctx), func(word string) string { return pipelines.Server + "/" + word })...)
+	}
+}
+
+// listedNames completes servers of the settings, with that of the saved pipelines.
+func (p *program) listedNames(s *settings) completer {
+	return func(ctx context.Context) []string {
+		names := p.serverNames(s)(ctx)
+		if len(p.pipelineNames(s)(ctx)) > 0 {
+			names = append(names, pipelines.Server)
+		}
+		return names
 	}
 }
 

@@ -91,14 +91,14 @@ started or asked.`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "of all servers")
 	cmd.Flags().BoolVar(&yes, "yes", false, "accept without asking")
-	accept := p.withTools(&s, func(ctx context.Context, pool *upstream.Pool, args []string) error {
+	accept := p.withTools(&s, func(ctx context.Context, x *dependencies, args []string) error {
 		if path, _ := p.statePath(s); path == "" {
 			return usageError("name the state directory of the gateway with --state", "there is no state directory, so that nothing waits to be accepted")
 		}
 		if all {
-			args = pool.Servers(ctx)
+			args = x.upstream.Servers(ctx)
 		}
-		return p.acceptTools(ctx, pool, args, yes)
+		return p.acceptTools(ctx, x.upstream, args, yes)
 	})
 	return command(cmd, func(ctx context.Context, args []string) error {
 		if all != (len(args) == 0) {

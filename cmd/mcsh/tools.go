@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -25,17 +26,26 @@ func (p *program) toolsCommand() *cobra.Command {
 		p.toolsLsCommand(), p.toolsShowCommand(), p.toolsCallCommand(), p.toolsSearchCommand(), p.toolsAcceptCommand())
 }
 
-// withTools is a command's function that calls f with the servers of the settings, and closes them.
-func (p *program) withTools(s *settings, f func(context.Context, *upstream.Pool, []string) error) func(context.Context, []string) error {
+// withTools is a command's function that calls f with the servers and the saved pipelines of the settings, and closes them.
+func (p *program) withTools(s *settings, f func(context.Context, *dependencies, []string) error) func(context.Context, []string) error {
 	return func(ctx context.Context, args []string) (err error) {
-		pool, err := p.openUpstream(ctx, *s)
+		if err := p.setMemory(s); err != nil {
+			return err
+		}
+		s.sandbox.warm = 0
+		parts, err := p.open(ctx, ctx, *s)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, pool.Close()) }()
-		defer p.show(pool.Statuses).stop()
-		return f(ctx, pool, args)
+		defer func() { err = errors.Join(err, parts.close()) }()
+		defer p.show(parts.upstream.Statuses).stop()
+		return f(ctx, parts, args)
 	}
+}
+
+// catalog are the saved pipelines, as the tools of a server beside the others.
+func (x *dependencies) catalog() gateway.Saved {
+	return gateway.Saved{Set: x.saved, Viewer: pipelines.Operator()}
 }
 
 func (p *program) toolsLsCommand() *cobra.Command {
@@ -44,8 +54,8 @@ func (p *program) toolsLsCommand() *cobra.Command {
 		Use:   "ls [SERVER...]",
 		Short: "List the tools, a line each; ! marks those that may change something",
 	}
-	return command(cmd, p.withTools(&s, p.listTools), s.addSources, s.addState, s.addRefresh,
-		completing(everyArgument, p.serverNames(&s)), p.jsonFlag("print one JSON object per tool, a line each"))
+	return command(cmd, p.withTools(&s, p.listTools), s.addSources, s.addState, s.addRefresh, p.sandboxFlags(&s.sandbox),
+		completing(everyArgument, p.listedNames(&s)), p.jsonFlag("print one JSON object per tool, a line each"))
 }
 
 type toolJSON struct {
@@ -75,8 +85,8 @@ func toolOf(server string, t upstream.CatalogTool) toolJSON {
 
 // listTools prints the tools of all servers with a known list. If a server does not answer, it returns an error after the
 // list.
-func (p *program) listTools(ctx context.Context, pool *upstream.Pool, names []string) error {
-	listings := listings(ctx, pool, names...)
+func (p *program) listTools(ctx context.Context, x *dependencies, names []string) error {
+	listings := x.listings(ctx, names...)
 	for _, l := range listings {
 		for _, t := range l.Tools {
 			p.printTool(l.Server, t)
@@ -114,7 +124,7 @@ func (p *program) toolsShowCommand() *cobra.Command {
 		Short: "Show a tool: what it does, its arguments, and a stage that calls it",
 		Args:  withFirst(cobra.ExactArgs(1)),
 	}
-	return command(cmd, p.withTools(&s, p.showTool), s.addSources, s.addState,
+	return command(cmd, p.withTools(&s, p.showTool), s.addSources, s.addState, p.sandboxFlags(&s.sandbox),
 		completing(firstArgument, p.toolNames(&s)), p.jsonFlag("print one JSON object"))
 }
 
@@ -127,23 +137,35 @@ func splitTool(name string) (server, tool string, err error) {
 	return server, tool, nil
 }
 
-func (p *program) showTool(ctx context.Context, pool *upstream.Pool, args []string) error {
+func (p *program) showTool(ctx context.Context, x *dependencies, args []string) error {
 	server, tool, err := splitTool(args[0])
 	if err != nil {
 		return err
 	}
 	waiting, cancel := context.WithTimeout(ctx, defaultRun)
 	defer cancel()
-	if _, err := pool.Tool(waiting, server, tool); err != nil {
+	t, err := x.tool(waiting, server, tool)
+	if err != nil {
 		return err
 	}
-	list := pool.Catalog(waiting, server)[0].Tools
-	i := slices.IndexFunc(list, func(t upstream.CatalogTool) bool { return t.Name == tool })
-	if i < 0 {
-		return &failure{exitFailed, fmt.Errorf("%s has just disappeared from the list of its server", args[0]), "try again"}
+	t.Flaw = t.Unchecked(waiting)
+	return p.print(toolOf(server, *t), details(server, *t))
+}
+
+// tool finds a tool of a server, or a saved pipeline.
+func (x *dependencies) tool(ctx context.Context, server, name string) (*upstream.CatalogTool, error) {
+	if server == pipelines.Server && x.saved != nil {
+		return x.catalog().Tool(ctx, name)
 	}
-	list[i].Flaw = list[i].Unchecked(waiting)
-	return p.print(toolOf(server, list[i]), details(server, list[i]))
+	if _, err := x.upstream.Tool(ctx, server, name); err != nil {
+		return nil, err
+	}
+	list := x.upstream.Catalog(ctx, server)[0].Tools
+	i := slices.IndexFunc(list, func(t upstream.CatalogTool) bool { return t.Name == name })
+	if i < 0 {
+		return nil, &failure{exitFailed, fmt.Errorf("%s/%s has just disappeared from the list of its server", server, name), "try again"}
+	}
+	return &list[i], nil
 }
 
 func details(server string, t upstream.CatalogTool) string {
@@ -238,9 +260,9 @@ func (p *program) toolsSearchCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&limit, "limit", 10, "how many to print at most")
 	// A search reports servers that do not answer, because they may have the tool.
-	search := p.withTools(&s, func(ctx context.Context, pool *upstream.Pool, args []string) error {
+	search := p.withTools(&s, func(ctx context.Context, x *dependencies, args []string) error {
 		query := strings.Join(args, " ")
-		listings := listings(ctx, pool)
+		listings := x.listings(ctx)
 		found := gateway.Search(listings, query)
 		for _, t := range found[:min(limit, len(found))] {
 			p.printTool(t.Server, *t.Tool)
@@ -261,7 +283,7 @@ func (p *program) toolsSearchCommand() *cobra.Command {
 			return usageError("leave it out for the best ten", "--limit %d is not above zero", limit)
 		}
 		return search(ctx, args)
-	}, s.addSources, s.addState, s.addRefresh, p.jsonFlag("print one JSON object per tool, a line each"))
+	}, s.addSources, s.addState, s.addRefresh, p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object per tool, a line each"))
 }
 
 // staleAfter is the age at which a kept tool list is reported.
@@ -271,12 +293,12 @@ func (s *settings) addRefresh(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&s.refresh, "refresh", false, "ask all servers, also those whose tools were kept by an earlier command")
 }
 
-// listings lists the servers, those with kept lists first. The startTimeout bounds each server, the time of a run bounds
-// them all.
-func listings(ctx context.Context, pool *upstream.Pool, names ...string) []upstream.Listing {
+// listings lists the servers, those with kept lists first, and the saved pipelines. The startTimeout bounds each server, the time
+// of a run bounds them all.
+func (x *dependencies) listings(ctx context.Context, names ...string) []upstream.Listing {
 	waiting, cancel := context.WithTimeout(ctx, defaultRun)
 	defer cancel()
-	return pool.CatalogSaved(waiting, names...)
+	return x.catalog().Catalog(waiting, x.upstream.CatalogSaved, names...)
 }
 
 // noteStale reports lists that may be out of date.

@@ -1,11 +1,12 @@
 // Package rank finds the best documents for a query: BM25 over weighted fields of stemmed words and their synonyms. It suits
-// thousands of short documents, such as descriptions of tools, and keeps nothing between searches.
+// thousands of short documents, such as descriptions of tools. Each is prepared once for many searches; nothing else is kept.
 package rank
 
 import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
@@ -14,6 +15,29 @@ import (
 type Field struct {
 	Text   string
 	Weight float64 // of a word here; 1 in running text
+}
+
+// A Document is ready for searches: its fields have the stems of their words, each with a space behind it. It does not change.
+type Document []Field
+
+// Prepare makes a document of the beginning of a text in fields. It takes about as much memory as that.
+func Prepare(fields ...Field) Document {
+	var all strings.Builder
+	ends, left := make([]int, len(fields)), mostOf
+	for i, field := range fields {
+		text := field.Text[:min(len(field.Text), left)]
+		left -= len(text)
+		for word := range Words(text) {
+			all.WriteString(word)
+			all.WriteByte(' ')
+		}
+		ends[i] = all.Len()
+	}
+	d, begin, stems := make(Document, len(fields)), 0, strings.Clone(all.String())
+	for i, end := range ends {
+		d[i], begin = Field{stems[begin:end], fields[i].Weight}, end
+	}
+	return d
 }
 
 const (
@@ -30,27 +54,18 @@ const (
 	maxQuery = 1 << 10 // read of the query
 	maxWords = 32      // compared of the query
 	maxRead  = 8 << 20 // of all documents, in equal parts
-	leastOf  = 256     // read of each document
+	leastOf  = 256     // of each document
 	mostOf   = 16 << 10
 )
 
-// A corpus holds the counts of a search.
-type corpus struct {
-	docs    []map[string][]float64 // by document: occurrences of sought words, by field
-	sizes   [][]float64            // by document and field, in words
-	mean    []float64              // of sizes, by field
-	holders map[string]float64     // documents that hold a word
-}
-
 // Search returns the indices of the documents that hold words of the query or their synonyms, best first, at most n.
 // Documents that are equally good keep their order. Only the beginnings of long documents are read.
-func Search(query string, docs [][]Field, n int) []int {
+func Search(query string, docs []Document, n int) []int {
 	wanted := queryTerms(query[:min(len(query), maxQuery)])
-	c := count(docs, wanted)
-	scores := make([]float64, len(docs))
+	scores := count(docs, wanted).scores(wanted)
 	var found []int
-	for i, fields := range docs {
-		if scores[i] = c.score(i, fields, wanted); scores[i] > 0 {
+	for i, score := range scores {
+		if score > 0 {
 			found = append(found, i)
 		}
 	}
@@ -105,85 +120,142 @@ func queryTerms(query string) []term {
 	return wanted
 }
 
-func count(docs [][]Field, wanted []term) corpus {
-	sought, pairs := map[string]bool{}, map[[2]string]string{}
+// A corpus holds the counts of a search.
+type corpus struct {
+	docs   []Document
+	sizes  [][]float64            // by document and field, in words
+	mean   []float64              // of sizes, by field
+	sought map[string]*sought     // by stem
+	pairs  map[[2]*sought]*sought // two words in a row that count as one
+	begins [1 << 16]bool          // the first letters of sought words: others need no look into a map
+}
+
+// A sought word has the documents that hold it.
+type sought struct{ holders []holder }
+
+// A holder is a document that holds a word.
+type holder struct {
+	doc int
+	by  []float64 // occurrences, by field
+}
+
+// seek adds a word to the sought ones.
+func (c *corpus) seek(word string) *sought {
+	if c.sought[word] == nil {
+		c.sought[word] = &sought{}
+		c.begins[beginning(word)] = true
+	}
+	return c.sought[word]
+}
+
+// beginning is a number for the first two bytes of a word.
+func beginning(word string) int { return int(word[0])<<8 | int(word[min(1, len(word)-1)]) }
+
+// held counts an occurrence of the word in a field of a document. The documents come in order.
+func (s *sought) held(doc, field, fields int) {
+	if s == nil {
+		return
+	}
+	if n := len(s.holders); n == 0 || s.holders[n-1].doc != doc {
+		s.holders = append(s.holders, holder{doc, make([]float64, fields)})
+	}
+	s.holders[len(s.holders)-1].by[field]++
+}
+
+func count(docs []Document, wanted []term) *corpus {
+	c := &corpus{docs: docs, sought: map[string]*sought{}, pairs: map[[2]*sought]*sought{}}
 	for _, t := range wanted {
-		pairs[t.pair] = t.word
 		for _, word := range slices.Concat([]string{t.word}, t.joined, t.alike) {
-			sought[word] = true
+			c.seek(word)
+		}
+		if t.pair[0] != "" {
+			c.pairs[[2]*sought{c.seek(t.pair[0]), c.seek(t.pair[1])}] = c.seek(t.word)
 		}
 	}
-	c := corpus{holders: map[string]float64{}}
 	share := min(mostOf, max(leastOf, maxRead/max(1, len(docs))))
-	for _, fields := range docs {
-		left, words, sizes := share, map[string][]float64{}, make([]float64, len(fields))
+	for i, fields := range docs {
+		sizes, left := make([]float64, len(fields)), share
 		for f, field := range fields {
 			text := field.Text[:min(len(field.Text), left)]
 			left -= len(text)
-			prior := ""
-			for word := range Words(text) {
-				sizes[f]++
-				for _, held := range []string{word, pairs[[2]string{prior, word}]} {
-					if !sought[held] {
-						continue
-					}
-					if words[held] == nil {
-						words[held] = make([]float64, len(fields))
-						c.holders[held]++
-					}
-					words[held][f]++
-				}
-				prior = word
-			}
-		}
-		c.docs, c.sizes = append(c.docs, words), append(c.sizes, sizes)
-		for f, size := range sizes {
+			sizes[f] = c.read(text, i, f)
 			if f == len(c.mean) {
 				c.mean = append(c.mean, 0)
 			}
-			c.mean[f] += size / float64(len(docs))
+			c.mean[f] += sizes[f] / float64(len(docs))
 		}
+		c.sizes = append(c.sizes, sizes)
 	}
 	return c
 }
 
-// score sums the terms of the query, each by its best equivalent. A synonym counts at most as rare as the word itself if that
-// occurs. A document with only some of the terms counts less.
-func (c *corpus) score(i int, fields []Field, wanted []term) float64 {
-	sum, reached, all := 0.0, 0.0, 0.0
+// read counts the sought words in the text of a field, and returns the number of all words.
+func (c *corpus) read(text string, doc, field int) (size float64) {
+	var prior *sought
+	for word := range strings.FieldsSeq(text) {
+		size++
+		var now *sought
+		if c.begins[beginning(word)] {
+			now = c.sought[word]
+		}
+		now.held(doc, field, len(c.docs[doc]))
+		if prior != nil && now != nil {
+			c.pairs[[2]*sought{prior, now}].held(doc, field, len(c.docs[doc]))
+		}
+		prior = now
+	}
+	return size
+}
+
+// scores sums the terms of the query in each document, each by its best equivalent. A synonym counts at most as rare as the word
+// itself if that occurs. A document with only some of the terms counts less.
+func (c *corpus) scores(wanted []term) []float64 {
+	sums, reached, best, all := make([]float64, len(c.docs)), make([]float64, len(c.docs)), make([]float64, len(c.docs)), 0.0
 	for _, t := range wanted {
 		rarity := c.rarity(t.word)
-		best := c.frequency(i, fields, t.word) * rarity
+		c.improve(best, t.word, 1, rarity)
 		for _, word := range t.joined {
-			best = max(best, c.frequency(i, fields, word)*c.rarity(word))
+			c.improve(best, word, 1, c.rarity(word))
 		}
 		for _, word := range t.alike {
-			if tf := c.frequency(i, fields, word); tf > 0 {
-				synonym := c.rarity(word)
-				if c.holders[t.word] > 0 {
-					synonym = min(synonym, rarity)
-				}
-				best = max(best, likeness*tf*synonym)
+			synonym := c.rarity(word)
+			if len(c.sought[t.word].holders) > 0 {
+				synonym = min(synonym, rarity)
+			}
+			c.improve(best, word, likeness, synonym)
+		}
+		all += rarity
+		for i, one := range best {
+			if one > 0 {
+				sums[i], reached[i] = sums[i]+one, reached[i]+rarity
 			}
 		}
-		if all += rarity; best > 0 {
-			sum, reached = sum+best, reached+rarity
-		}
+		clear(best)
 	}
-	return sum * reached / max(all, 1e-9)
+	for i := range sums {
+		sums[i] = sums[i] * reached[i] / max(all, 1e-9)
+	}
+	return sums
+}
+
+// improve raises the best scores of documents to those for a word.
+func (c *corpus) improve(best []float64, word string, weight, rarity float64) {
+	for _, h := range c.sought[word].holders {
+		best[h.doc] = max(best[h.doc], weight*c.frequency(h)*rarity)
+	}
 }
 
 func (c *corpus) rarity(word string) float64 {
-	n, holders := float64(len(c.docs)), c.holders[word]
+	n, holders := float64(len(c.docs)), float64(len(c.sought[word].holders))
 	return math.Log(1 + (n-holders+0.5)/(holders+0.5))
 }
 
-// frequency returns the weighted, length-normalised and saturated frequency of a word in a document.
-func (c *corpus) frequency(i int, fields []Field, word string) float64 {
+// frequency returns the weighted, length-normalised and saturated frequency of a word in a document that holds it.
+func (c *corpus) frequency(h holder) float64 {
 	tf := 0.0
-	for f, n := range c.docs[i][word] {
+	for f, n := range h.by {
 		if n > 0 {
-			tf += fields[f].Weight * n / (1 - length + length*c.sizes[i][f]/c.mean[f])
+			tf += c.docs[h.doc][f].Weight * n / (1 - length + length*c.sizes[h.doc][f]/c.mean[f])
 		}
 	}
 	return tf * (saturation + 1) / (tf + saturation)

@@ -25,7 +25,7 @@ func TestWords(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	var docs [][]rank.Field
+	var docs []rank.Document
 	for _, d := range [][2]string{
 		{"create_issue", "Create a new issue in a repository"},
 		{"list_issues", "List the issues of a repository"},
@@ -35,7 +35,7 @@ func TestSearch(t *testing.T) {
 		{"oncall_users", "Those on duty"},
 		{"", ""},
 	} {
-		docs = append(docs, []rank.Field{{Text: d[0], Weight: 3}, {Text: d[1], Weight: 1}})
+		docs = append(docs, rank.Prepare(rank.Field{Text: d[0], Weight: 3}, rank.Field{Text: d[1], Weight: 1}))
 	}
 	for _, c := range []struct {
 		query string
@@ -69,7 +69,7 @@ func TestSearch(t *testing.T) {
 func FuzzSearch(f *testing.F) {
 	f.Add("list issues", "Lists ISSUES_of x")
 	f.Fuzz(func(t *testing.T, query, text string) {
-		docs := [][]rank.Field{{{Text: text, Weight: 1}}, {{Text: query, Weight: 2}}, nil}
+		docs := []rank.Document{rank.Prepare(rank.Field{Text: text, Weight: 1}), rank.Prepare(rank.Field{Text: query, Weight: 2}), nil}
 		found := rank.Search(query, docs, 2)
 		if words := slices.Collect(rank.Words(query)); len(words) > 0 && len(query) < 1024 && !slices.Contains(found, 1) {
 			t.Errorf("%q does not find itself: %v", query, found)

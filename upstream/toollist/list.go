@@ -154,6 +154,15 @@ func (list *List) Notes() []string {
 	return append([]string{list.Cut}, notes...)
 }
 
+// Memory is what the list may take, in bytes: its pages, and the descriptions in the form in which they are searched.
+func (list *List) Memory() int64 {
+	size := list.Size
+	for _, t := range list.Tools {
+		size += int64(len(t.Description))
+	}
+	return size
+}
+
 // Names are the tools that may be called.
 func (list *List) Names() []string {
 	var names []string

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcsh-dev/mcsh/preview/shape"
 	"github.com/mcsh-dev/mcsh/schemas"
@@ -39,6 +40,22 @@ type CatalogTool struct {
 	// Result is the shape of the tool's results, from its output schema or learned from calls; nil if neither says it.
 	// It must not be changed.
 	Result *shape.Result
+
+	Memo *Memo
+}
+
+// A Memo keeps what somebody has made of a tool, for all who list the tool, until it changes. A nil Memo keeps nothing.
+type Memo struct{ made atomic.Value }
+
+// Get returns what is kept, or else makes it. All callers make the same type.
+func (m *Memo) Get(make func() any) any {
+	if m == nil {
+		return make()
+	}
+	if m.made.Load() == nil {
+		m.made.Store(make())
+	}
+	return m.made.Load()
 }
 
 // Example is a stage's args with the tool's required arguments, a JSON object. If ok, the schema accepts it; else it is
@@ -177,7 +194,7 @@ func (t *Tool) Details(ctx context.Context) *CatalogTool {
 	c := &CatalogTool{
 		Name: t.Name, Original: t.Original, Title: t.Title, Description: t.description(),
 		InputSchema: orNil(shown), OutputSchema: orNil(t.output), Annotations: orNil(t.annotations),
-		ReadOnly: t.ReadOnly, Doubt: t.hints.doubt, Long: said.Long, Brief: said.Brief,
+		ReadOnly: t.ReadOnly, Doubt: t.hints.doubt, Long: said.Long, Brief: said.Brief, Memo: new(Memo),
 		Tool: stages.Tool{
 			Server: t.from.Server, Name: t.Name, Annotated: t.hints.annotated || t.ReadOnly, ReadOnly: t.ReadOnly,
 			Idempotent: t.hints.idempotent, Additive: t.hints.additive, Signature: said.Signature, Input: said.Input,
