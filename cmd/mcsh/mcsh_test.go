@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worker := sync.OnceValue(func() error { return buildBeside("mcsh", "../mcsh-worker") })
+	worker := sync.OnceValue(buildWorker)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
@@ -85,23 +85,13 @@ func hasImage() (bool, error) {
 	return err == nil, nil
 }
 
-// buildBeside builds a program into the directory of one that is in PATH.
-func buildBeside(beside, pkg string) error {
-	path, err := exec.LookPath(beside)
+// buildWorker builds the sandbox worker into the directory of mcsh.
+func buildWorker() error {
+	path, err := exec.LookPath("mcsh")
 	if err != nil {
 		return err
 	}
-	return goBuild(filepath.Join(filepath.Dir(path), filepath.Base(pkg)), pkg)
-}
-
-// goBuild builds a program.
-func goBuild(to, pkg string) error {
-	build := exec.Command("go", "build", "-trimpath", "-o", to, pkg)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image: packages are compiled once for both
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
-	}
-	return nil
+	return parttest.Build(filepath.Dir(path), "cmd/mcsh-worker")
 }
 
 // wantStatus is "status N PROGRAM ARGS...": the program ends with status N.
