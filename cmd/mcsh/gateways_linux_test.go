@@ -412,7 +412,9 @@ func TestNoControlSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := c.serve()
-	if got := s.err.String(); strings.Count(got, "do not see this gateway") != 1 || !strings.Contains(got, "is a link") {
+	const said = "do not see this gateway"
+	eventually(t, "a warning", func() (string, bool) { return s.err.String(), strings.Contains(s.err.String(), said) })
+	if got := s.err.String(); strings.Count(got, said) != 1 || !strings.Contains(got, "is a link") {
 		t.Errorf("got %q", got)
 	}
 	c.run(exitConfig, "gateways", "--state", c.state)
