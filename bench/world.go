@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
 	"github.com/mcsh-dev/mcsh/schemas"
@@ -43,11 +43,8 @@ func newBench(ctx context.Context, s sizes) (*bench, error) {
 		return nil, err
 	}
 	b := &bench{sizes: s, dir: dir, self: self, mcsh: filepath.Join(dir, "mcsh"), worker: filepath.Join(dir, "mcsh-worker")}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", dir,
-		"github.com/mcsh-dev/mcsh/cmd/mcsh", "github.com/mcsh-dev/mcsh/cmd/mcsh-worker")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("building mcsh: %w\n%s", err, out), b.close())
+	if err := parttest.Build(dir, "cmd/mcsh", "cmd/mcsh-worker"); err != nil {
+		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
 }

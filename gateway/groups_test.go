@@ -790,9 +790,14 @@ func whatAgentGets(t *testing.T, agent *mcp.ClientSession) (got []string) {
 
 // TestGroupNotices: a client hears of changed lists of its own servers, and not of others.
 func TestGroupNotices(t *testing.T) {
+	t.Parallel() // it waits
 	for _, era := range eras {
-		t.Run(era, func(t *testing.T) { testGroupNotices(t, era, false) })
-		t.Run(era+" tools", func(t *testing.T) { testGroupNotices(t, era, true) })
+		for name, tools := range map[string]bool{era: false, era + " tools": true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				testGroupNotices(t, era, tools)
+			})
+		}
 	}
 }
 

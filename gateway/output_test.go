@@ -88,7 +88,7 @@ func readAll(t testing.TB, agent *mcp.ClientSession, uri string) (all []byte, pa
 // pipeline begins from it without another call.
 func TestLongOutput(t *testing.T) {
 	w := newKeptWorld(t, runs.Options{})
-	lines, page := parttest.Times(40_000, 1_000_000), parttest.Times(399_999, 3_999_999)
+	lines, page := parttest.Times(40_000, 200_000), parttest.Times(399_999, 3_999_999)
 	text, result := w.execute(t, "["+dumpStage(lines)+"]", "max_output", 5000)
 	if n := utf8.RuneCountInString(text); result.IsError || n > 5000 {
 		t.Fatalf("%d characters: %.300s", n, text)

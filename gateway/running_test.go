@@ -59,7 +59,7 @@ func TestRunning(t *testing.T) {
 // TestRunFigures: while a run of many items goes on, its stages are known with what they have done; at its end all counts are
 // right, and what is known is as small as of a few items. A slow reader gets the latest state.
 func TestRunFigures(t *testing.T) {
-	const many = 100_000
+	const many = 10_000
 	gate, reached := make(chan struct{}), make(chan struct{})
 	store := runs.New(runs.Options{Dir: t.TempDir()})
 	defer store.Close()

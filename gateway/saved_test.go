@@ -119,7 +119,7 @@ const (
 
 // TestSavedValues: parameters are values, whatever they look like. A case that fails calls nothing.
 func TestSavedValues(t *testing.T) {
-	huge := strings.Repeat("x", 1<<20)
+	huge := strings.Repeat("x", 100<<10) // more than any command takes
 	w := newSavedWorld(t, nil, nil, map[string]string{
 		"add": addAll, "jq": jqOf, "grep": grep,
 		"head":    one + `"pipeline":[{"type":"tool","server":"shop","name":"list_orders"},{"type":"command","command":"jq","args":["-c",".[]"]},{"type":"command","command":"head","args":["-n",{"$param":"x"}]}]`,

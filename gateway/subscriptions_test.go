@@ -119,8 +119,10 @@ func (w *watched) subscribed(t *testing.T, want ...string) {
 // TestSubscriptions: clients of both eras get the updates of what they have subscribed to, by the URI that they have written, and
 // share one subscription with the server, which ends with the last of theirs.
 func TestSubscriptions(t *testing.T) {
+	t.Parallel() // it waits
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
+			t.Parallel()
 			w := newWatched(t)
 			one, heardOne := w.client(t, "one", version)
 			two, heardTwo := w.client(t, "two", version)

@@ -214,8 +214,10 @@ func (g *guarded) stream(t *testing.T, name, session string) io.Reader {
 
 // TestTokenRemoved: with its token a caller loses what runs, its streams and its sessions; others lose nothing.
 func TestTokenRemoved(t *testing.T) {
+	t.Parallel() // it waits
 	for _, era := range eras {
 		t.Run(era, func(t *testing.T) {
+			t.Parallel()
 			g := newGuarded(t, gateway.Options{})
 			alice, bob := g.as(t, "alice", era), g.as(t, "bob", era)
 			stream := g.stream(t, "alice", g.as(t, "alice", eras[0]).ID())

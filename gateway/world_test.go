@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,16 +25,15 @@ import (
 // TestMain builds the sandbox worker that the tests use, as it ships: without the race detector's weight.
 func TestMain(m *testing.M) {
 	mcptest.RunChild(childServers)
+	parttest.Overlap()
 	dir, err := os.MkdirTemp("", "mcsh-worker")
 	if err != nil {
 		panic(err)
 	}
-	workerBinary = filepath.Join(dir, "mcsh-worker")
-	build := exec.Command("go", "build", "-trimpath", "-o", workerBinary, "github.com/mcsh-dev/mcsh/cmd/mcsh-worker")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image: packages are compiled once for both
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("building the worker: %v\n%s", err, out))
+	if err := parttest.Build(dir, "cmd/mcsh-worker"); err != nil {
+		panic(err)
 	}
+	workerBinary = filepath.Join(dir, "mcsh-worker")
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcsh-dev/mcsh/internal/costtest"
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -202,49 +201,6 @@ func FuzzFill(f *testing.F) {
 			t.Errorf("%q: the values are at %v", value, filled.Values)
 		}
 	})
-}
-
-// TestCosts: hostile files and values cost little.
-func TestCosts(t *testing.T) {
-	many := strings.Repeat(`{"$param": "x"},`, 12_000)
-	wide := func(plan string) func() error {
-		d, err := pipelines.Parse("f.json", []byte(file(said, params(`{"x": {}}`), plan)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return func() error {
-			values, err := d.Values(t.Context(), json.RawMessage(`{"x": "`+strings.Repeat("x", costtest.Input)+`"}`))
-			if err == nil {
-				_, err = d.Fill(values)
-			}
-			return err
-		}
-	}
-	for name, work := range map[string]func() error{
-		"nested":   func() error { return parse(strings.Repeat("[", pipelines.MaxFile)) },
-		"objects":  func() error { return parse(strings.Repeat(`{"a":`, pipelines.MaxFile/5)) },
-		"mistakes": func() error { return parse(file(said, `"pipeline": [{"type": "x", "a": [`+many+`0]}]`)) },
-		"schema": func() error {
-			return parse(file(said, plan, `"parameters": {"properties": {`+strings.Repeat(`"a": {},`, 20_000)+`"b": {}}}`))
-		},
-		"values":   wide(args(`{"a": [` + many + `0]}`)),
-		"operands": wide(`"pipeline": [{"type": "command", "command": "grep", "args": [` + many + `"a"]}]`),
-		"programs": wide(`"pipeline": [` + strings.Repeat(`{"type": "command", "command": "jq", "args": ["$params"]},`, 3000) + `{"type": "preview"}]`),
-		"draft": func() error {
-			_, errs := pipelines.Draft{Description: "d", Pipeline: json.RawMessage(strings.Repeat("[", pipelines.MaxFile-1))}.Text()
-			return errs[0]
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			costtest.Run(t, func() {
-				if err := work(); err == nil {
-					t.Error("no mistake was found")
-				} else if len(err.Error()) > 20_000 {
-					t.Errorf("the error has %d bytes", len(err.Error()))
-				}
-			})
-		})
-	}
 }
 
 func parse(text string) error {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,18 +23,6 @@ import (
 )
 
 var update = flag.Bool("update", false, "rewrite the want sections of testdata")
-
-// TestGolden runs testdata/*.txtar. Each file says in its first lines why it exists, and holds the options, the input
-// (a file "input", or "input.go" with one quoted Go string) and the wanted result.
-func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("testdata: got %d files, error %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { checkGolden(t, file) })
-	}
-}
 
 func readGolden(t *testing.T, file string) *txtar.Archive {
 	t.Helper()

@@ -22,7 +22,7 @@ func TestMemory(t *testing.T) {
 		{"an item", `[{"type":"tool","server":"demo","name":"say","for_each":true}]`, big, 1 << 20, false},
 		{"an item that is too long", `[{"type":"tool","server":"demo","name":"say","for_each":true}]`, big, 60_000, true},
 		{"input that is too long", `[{"type":"tool","server":"demo","name":"say"}]`, big, 60_000, true},
-		{"input that waits on the disk", waits, lines(20_000), 60_000, false},
+		{"input that waits on the disk", waits, lines(6_000), 20_000, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld()

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/mcsh-dev/mcsh/internal/flock"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/workspace"
@@ -92,7 +93,7 @@ func (w *world) saved(t *testing.T) string {
 func TestTeeLarge(t *testing.T) {
 	w := newWorld()
 	w.withFiles(t, "")
-	const size = 200 << 20
+	size := int64(parttest.Times(32<<20, 200<<20))
 	d := w.deps()
 	d.Limits.Held, d.Limits.Workspace = 1<<20, 2*size+100 // with a line of the mirror
 	p, errs := stages.CompileFed(t.Context(), []byte(`[{"type":"tee","path":"big","confirm_oversize":true}]`), d)
@@ -111,13 +112,16 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// manyLines are empty lines without end, counted also while they are read.
+// manyLines are lines of 64 bytes without end, counted also while they are read.
 type manyLines struct{ read atomic.Int64 }
 
 func (l *manyLines) Read(p []byte) (int, error) {
 	l.read.Add(int64(len(p)))
 	for i := range p {
-		p[i] = '\n'
+		p[i] = 'x'
+		if i%64 == 63 {
+			p[i] = '\n'
+		}
 	}
 	return len(p), nil
 }

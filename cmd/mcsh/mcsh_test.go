@@ -48,17 +48,22 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worker := sync.OnceValue(func() error { return buildBeside("mcsh", "../mcsh-worker") })
+	programs := sync.OnceValues(scriptPrograms)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
+			dir, err := programs()
+			if err != nil {
+				return err
+			}
+			e.Setenv("PATH", dir+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("MCSH_SANDBOX", "local") // the cases must not depend on whether there is an engine
 			e.Setenv("DOCKER_HOST", os.Getenv("DOCKER_HOST"))
 			e.Setenv(toolhiveVariable, toolhiveOff)  // whatever the machine runs
 			e.Setenv("GORACE", "atexit_sleep_ms=10") // of hundreds of processes, a second each
-			return worker()
+			return nil
 		},
 		Condition: func(name string) (bool, error) {
 			if name == "engine" {
@@ -85,23 +90,19 @@ func hasImage() (bool, error) {
 	return err == nil, nil
 }
 
-// buildBeside builds a program into the directory of one that is in PATH.
-func buildBeside(beside, pkg string) error {
-	path, err := exec.LookPath(beside)
+// scriptPrograms returns a directory with the sandbox worker and, by day, with mcsh as it ships. At night the scripts run the
+// mcsh of the test binary, which has the race detector if the tests have it: each of several hundred processes then takes
+// four times as long to start.
+func scriptPrograms() (string, error) {
+	path, err := exec.LookPath("mcsh") // that of the test binary
 	if err != nil {
-		return err
+		return "", err
 	}
-	return goBuild(filepath.Join(filepath.Dir(path), filepath.Base(pkg)), pkg)
-}
-
-// goBuild builds a program.
-func goBuild(to, pkg string) error {
-	build := exec.Command("go", "build", "-trimpath", "-o", to, pkg)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image: packages are compiled once for both
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+	if parttest.Night() {
+		return filepath.Dir(path), parttest.Build(filepath.Dir(path), "cmd/mcsh-worker")
 	}
-	return nil
+	dir := filepath.Join(filepath.Dir(path), "shipped")
+	return dir, parttest.Build(dir, "cmd/mcsh", "cmd/mcsh-worker")
 }
 
 // wantStatus is "status N PROGRAM ARGS...": the program ends with status N.

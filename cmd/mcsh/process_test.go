@@ -20,6 +20,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/docker"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
@@ -44,8 +45,8 @@ var buildOne = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(filepath.Dir(beside), "one", "mcsh")
-	return path, goBuild(path, ".")
+	dir := filepath.Join(filepath.Dir(beside), "one")
+	return filepath.Join(dir, "mcsh"), parttest.Build(dir, "cmd/mcsh")
 })
 
 // A started is a running mcsh. A variable of the environment marks every process that it starts, and its

@@ -9,13 +9,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // The pipeline gives the same answer as a program that has all of the data, with one call for each page and for each
@@ -66,10 +67,8 @@ func TestTriage(t *testing.T) {
 func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-trimpath", "-o", dir, "../../cmd/mcsh", "../../cmd/mcsh-worker")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image: packages are compiled once for both
-	if words, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, words)
+	if err := parttest.Build(dir, "cmd/mcsh", "cmd/mcsh-worker"); err != nil {
+		t.Fatal(err)
 	}
 	return filepath.Join(dir, "mcsh")
 }

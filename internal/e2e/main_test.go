@@ -5,7 +5,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -34,10 +33,8 @@ func withBinaries(tests func() int) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-trimpath", "-o", dir+string(filepath.Separator), "../../cmd/mcsh", "../../cmd/mcsh-worker")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image: packages are compiled once for both
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the binaries: %v\n%s", err, out)
+	if err := parttest.Build(dir, "cmd/mcsh", "cmd/mcsh-worker"); err != nil {
+		fmt.Fprintln(os.Stderr, "building the binaries:", err)
 		return 1
 	}
 	os.Setenv("MCSH_STATE", "off") // what one test teaches is no business of another's

@@ -1,5 +1,6 @@
 // Package parttest says what becomes of a test that needs a third-party part, such as a program or a container engine,
-// which this machine does not have, how often a test repeats what it does by day and at night, and how many tests run at once.
+// which this machine does not have, how often a test repeats what it does by day and at night, how many tests run at once, and
+// builds the programs of this module for tests.
 package parttest
 
 import (

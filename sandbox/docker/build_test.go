@@ -14,7 +14,6 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox/docker"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
-	"github.com/mcsh-dev/mcsh/sandbox/sandboxtest"
 )
 
 // engine connects to the engine of this machine, which must have the project's image.
@@ -35,14 +34,10 @@ func engine(t *testing.T) *docker.Engine {
 func TestBuild(t *testing.T) {
 	e := engine(t)
 	dir := t.TempDir()
-	files := map[string]string{}
-	for _, name := range []string{"mcsh", "mcsh-worker"} {
-		file, err := sandboxtest.Build(dir, "cmd/"+name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files["bin/"+name] = file
+	if err := parttest.Build(dir, "cmd/mcsh", "cmd/mcsh-worker"); err != nil {
+		t.Fatal(err)
 	}
+	files := map[string]string{"bin/mcsh": filepath.Join(dir, "mcsh"), "bin/mcsh-worker": filepath.Join(dir, "mcsh-worker")}
 	const tag = "mcsh/mcsh:test-build"
 	recipe := docker.Recipe{Tag: tag, Base: docker.DefaultImage(""), Dockerfile: deploy.Dockerfile, Files: files}
 	var said bytes.Buffer

@@ -367,6 +367,7 @@ func TestOutOfMemory(t *testing.T) {
 
 // TestPause: an engine that freezes a container does not freeze the gateway.
 func TestPause(t *testing.T) {
+	t.Parallel() // it waits for the engine; the other parallel tests run no sed
 	p := newPool(t, options())
 	s := open(t, p, "a")
 	r := start(t, s, "sed", "-u", "p")

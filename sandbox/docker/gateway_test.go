@@ -178,6 +178,7 @@ func TestNoWorkerInImage(t *testing.T) {
 
 // TestPodman is S16: the other engine, through its socket.
 func TestPodman(t *testing.T) {
+	t.Parallel() // it has an engine of its own
 	program, err := exec.LookPath("podman")
 	if err != nil || os.Getuid() != 0 {
 		parttest.Missing(t, "it needs root and podman")

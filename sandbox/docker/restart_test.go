@@ -108,6 +108,7 @@ func (e *secondEngine) stop(t *testing.T) {
 // TestEngineRestarts: when the engine goes away, runs under way fail with a clear error, and new ones with another
 // that says there is none; when it is back, the same pool works.
 func TestEngineRestarts(t *testing.T) {
+	t.Parallel() // it has an engine of its own
 	e := newEngine(t)
 	o := options()
 	o.Host = e.host()

@@ -24,7 +24,6 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox/docker"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
-	"github.com/mcsh-dev/mcsh/sandbox/sandboxtest"
 )
 
 // The image of the tests: the programs of this machine, and as worker the probe, which has programs that try to break
@@ -82,12 +81,11 @@ func importImage(ctx context.Context, api *client.Client, name string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	probe, err := sandboxtest.Build(dir, "sandbox/sandboxtest/probe")
-	if err != nil {
+	if err := parttest.Build(dir, "sandbox/sandboxtest/probe"); err != nil {
 		return err
 	}
 	r, w := io.Pipe()
-	go func() { w.CloseWithError(writeImage(w, probe)) }()
+	go func() { w.CloseWithError(writeImage(w, filepath.Join(dir, "probe"))) }()
 	reply, err := api.ImageImport(ctx, image.ImportSource{Source: r, SourceName: "-"}, name, image.ImportOptions{})
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
 	"github.com/mcsh-dev/mcsh/sandbox/sandboxtest"
@@ -59,13 +60,11 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if workerFile, err = sandboxtest.Build(dir, "cmd/mcsh-worker"); err == nil {
-		probeFile, err = sandboxtest.Build(dir, "sandbox/sandboxtest/probe")
-	}
-	if err != nil {
+	if err := parttest.Build(dir, "cmd/mcsh-worker", "sandbox/sandboxtest/probe"); err != nil {
 		fmt.Fprintln(os.Stderr, "building the worker:", err)
 		return 1
 	}
+	workerFile, probeFile = filepath.Join(dir, "mcsh-worker"), filepath.Join(dir, "probe")
 	return m.Run()
 }
 

@@ -102,12 +102,13 @@ func TestMappedKilled(t *testing.T) {
 func TestMappedSideBySide(t *testing.T) {
 	for _, test := range []struct {
 		name, program string
-		size, atOnce  int
+		size, items   int
+		atOnce        int
 		least, most   int // processes
 	}{
-		{"long", `[limit(100000; repeat(1))] | length`, 10, 4, 2, 4},
-		{"long and large", `[limit(100000; repeat(1))] | length`, 70 << 10, 4, 2, 4},
-		{"one by one", `[limit(100000; repeat(1))] | length`, 70 << 10, 1, 1, 1},
+		{"long", `[limit(100000; repeat(1))] | length`, 10, 20, 4, 2, 4},
+		{"long and large", `[limit(100000; repeat(1))] | length`, 70 << 10, 20, 4, 2, 4},
+		{"one by one", `[limit(100000; repeat(1))] | length`, 70 << 10, 5, 1, 1, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, err := newPool(t, t.TempDir()).Open(t.Context(), "")
@@ -120,7 +121,7 @@ func TestMappedSideBySide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			jobs := make(chan stages.Job, 20)
+			jobs := make(chan stages.Job, test.items)
 			for range cap(jobs) {
 				jobs <- &mapJob{in: `"` + strings.Repeat("x", test.size) + `"`}
 			}

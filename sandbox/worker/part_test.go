@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
@@ -107,7 +108,7 @@ func start(t *testing.T, c *wire.Client, commands ...wire.Command) *wire.Stream 
 func TestPartChains(t *testing.T) {
 	c := dialParts(t)
 	before := runtime.NumGoroutine()
-	for seed := range uint64(80) {
+	for seed := range uint64(parttest.Times(30, 80)) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		in := []byte(strings.Repeat("a line\nb\x00\n\n", random.IntN(20_000)))
 		sleeps, cancelled := random.IntN(4) == 0, random.IntN(4) == 0

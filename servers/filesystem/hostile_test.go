@@ -74,7 +74,7 @@ func TestGrowing(t *testing.T) {
 		}
 	}()
 	c := connect(t, filesystem.Options{Root: root, MaxBytes: 1 << 20})
-	for i := range 60 {
+	for i := range parttest.Times(15, 60) {
 		args := []string{`{"path":"log"}`, `{"path":"log","tail":3}`, `{"path":"log","head":3}`}[i%3]
 		r := c.Call(t, "read_text_file", args)
 		if r.Error && !strings.Contains(r.Text, "at most 1048576 bytes are read at once") && !strings.Contains(r.Text, "became shorter") && !strings.Contains(r.Text, "is a binary file") {

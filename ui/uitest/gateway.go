@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // directoryVariable holds the directory for the binary of mcsh.
@@ -31,13 +33,8 @@ func Main(m *testing.M) int {
 
 // build builds mcsh and returns its path.
 var build = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(os.Getenv(directoryVariable), "mcsh")
-	command := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/mcsh-dev/mcsh/cmd/mcsh")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image and the tests of all parts
-	if out, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building mcsh: %w\n%s", err, out)
-	}
-	return path, nil
+	dir := os.Getenv(directoryVariable)
+	return filepath.Join(dir, "mcsh"), parttest.Build(dir, "cmd/mcsh")
 })
 
 // Binary returns the path of mcsh, which is built for the first test that asks.

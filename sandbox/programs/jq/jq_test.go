@@ -252,17 +252,6 @@ func layouts(filter string) []Options {
 	}
 }
 
-// TestByElement: reading arrays element by element changes nothing of what a program puts out.
-func TestByElement(t *testing.T) {
-	for _, filter := range programsByElement {
-		for _, text := range append(slices.Clone(seeds), strings.Join(seeds[:8], "\n")) {
-			for _, o := range layouts(filter) {
-				byElement(t, o, text)
-			}
-		}
-	}
-}
-
 func FuzzByElement(f *testing.F) {
 	for i, filter := range programsByElement {
 		f.Add(filter, seeds[i%len(seeds)], uint8(i))

@@ -1,3 +1,5 @@
+//go:build !race
+
 package rpc
 
 import (
@@ -8,22 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 )
-
-// endless is a stream that repeats a text until it is ended, and counts how much was read.
-type endless struct {
-	text  string
-	read  atomic.Int64
-	ended atomic.Bool
-}
-
-func (e *endless) Read(p []byte) (int, error) {
-	if e.ended.Load() {
-		return 0, io.EOF
-	}
-	n := copy(p, strings.Repeat(e.text, 1+len(p)/len(e.text)))
-	e.read.Add(int64(n))
-	return n, nil
-}
 
 // TestPaces: what is no message is read slowly.
 func TestPaces(t *testing.T) {
@@ -52,4 +38,20 @@ func TestPaces(t *testing.T) {
 			})
 		})
 	}
+}
+
+// endless is a stream that repeats a text until it is ended, and counts how much was read.
+type endless struct {
+	text  string
+	read  atomic.Int64
+	ended atomic.Bool
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.ended.Load() {
+		return 0, io.EOF
+	}
+	n := copy(p, strings.Repeat(e.text, 1+len(p)/len(e.text)))
+	e.read.Add(int64(n))
+	return n, nil
 }
