@@ -78,9 +78,15 @@ func (v Viewer) sees(version Version) bool {
 	return version.VisibleTo(v.Caller)
 }
 
-// knows reports whether the viewer may know of a tool: of its version and of all its servers.
+// knows reports whether the viewer may know of a tool: of its version and of all its servers. Nobody knows the servers of a file that
+// cannot be read, or those that a pipeline calls by others before it is checked.
 func (v Viewer) knows(t *Tool) bool {
-	return v.sees(t.Version) && (v.Shows == nil || !slices.ContainsFunc(t.Servers, func(server string) bool { return !v.Shows(server) }))
+	if v.Shows == nil || !v.sees(t.Version) {
+		return v.sees(t.Version)
+	}
+	hidden := func(server string) bool { return !v.Shows(server) }
+	d, checked := t.Definition, t.Info.Name != ""
+	return d != nil && (checked || len(d.calls) == 0) && !slices.ContainsFunc(slices.Concat(t.Servers, d.servers), hidden)
 }
 
 // A check is what was found of one version, and when.

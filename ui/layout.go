@@ -50,7 +50,7 @@ func (v *Visit) layout(p *page, data any) *layout {
 		l.Title = texts.Fit(t.PageTitle(), 80)
 	}
 	for _, other := range v.console.pages {
-		if other.menu != "" && (v.Who.Operator || !other.operators) {
+		if other.menu != "" && other.isFor(v.Who) {
 			l.Menu = append(l.Menu, menuItem{other.path, other.title, other.menu, other.keys, other == p || p.above != "" && other.path == p.above})
 		}
 	}
