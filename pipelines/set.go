@@ -148,6 +148,13 @@ func (s *Set) Find(ctx context.Context, name string, v Viewer) (*Tool, error) {
 		}
 		err = notFound(name, nil)
 	}
+	if v.Shows != nil && errors.Is(err, ErrNotFound) { // the error names pipelines, whoever may know of their servers
+		var known []Saved
+		for _, t := range s.Tools(ctx, v) {
+			known = append(known, t.Saved)
+		}
+		err = notFound(name, known)
+	}
 	return nil, stages.Errorf(stages.UnknownTool, "list_all_tools with server "+Server+" shows them", "%w", err)
 }
 
