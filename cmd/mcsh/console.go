@@ -106,7 +106,7 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 		},
 	}
 	if x.logins.store != nil {
-		o.Logins = consoleLogins{shown}
+		o.Logins = &consoleLogins{shown: shown, begun: map[string]func(){}}
 	}
 	if x.parts.saved != nil {
 		o.Pipelines = &savedShown{savedPipelines{x.parts.saved, x.parts}, shown}
