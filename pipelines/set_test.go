@@ -63,7 +63,9 @@ func (away) Tool(context.Context, string, string) (*stages.Tool, error) {
 func TestHiddenServers(t *testing.T) {
 	dir := t.TempDir()
 	store := pipelines.NewStore(dir)
-	call := func(server string) string { return `"pipeline": [{"type": "tool", "server": "` + server + `", "name": "x"}]` }
+	call := func(server string) string {
+		return `"pipeline": [{"type": "tool", "server": "` + server + `", "name": "x"}]`
+	}
 	for name, text := range map[string]string{
 		"open_one": file(said, call("open")), "vault_one": file(said, call("vault")), "broken": `{"pipeline": [{"server": "vault"`,
 		"by_another": file(said, `"pipeline": [{"type": "tool", "server": "pipelines", "name": "vault_one"}]`),

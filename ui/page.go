@@ -31,7 +31,9 @@ type act struct {
 }
 
 // isFor reports whether a person may see the page.
-func (p *page) isFor(who Person) bool { return (who.Operator || !p.operators) && !(who.Limited && p.whole) }
+func (p *page) isFor(who Person) bool {
+	return (who.Operator || !p.operators) && !(who.Limited && p.whole)
+}
 
 // pages is the table of pages, in the order of the menu.
 func pages() []page {
