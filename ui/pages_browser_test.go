@@ -111,7 +111,7 @@ func settle(p *uitest.Page) {
 // sticking lists the elements that stick out of the window, unless something that can be scrolled holds them or an ellipsis says it.
 const sticking = `[...document.querySelectorAll("main *, header *")].filter((e) => {
   const r = e.getBoundingClientRect();
-  if (r.width === 0 || Math.max(r.right, r.left + (e.clientWidth && e.scrollWidth)) <= innerWidth + 1 || e.closest("dialog, .skip, svg, [hidden]")) return false;
+  if (r.width === 0 || Math.max(r.right, r.left + (e.clientWidth && !e.matches("input, select") && e.scrollWidth)) <= innerWidth + 1 || e.closest("dialog, .skip, svg, [hidden]")) return false;
   for (let a = e; a; a = a.parentElement) {
     const style = getComputedStyle(a);
     if (style.overflowX === "auto" || style.overflowX === "scroll" || style.textOverflow === "ellipsis") return false;
