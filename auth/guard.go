@@ -121,10 +121,15 @@ func GroupsOf(info *sdk.TokenInfo) (groups []string, limited bool) {
 	return groups, limited
 }
 
+// LimitOf returns the groups of the caller of a request, and whether the caller is limited to their servers.
+func LimitOf(ctx context.Context) (groups []string, limited bool) {
+	return GroupsOf(sdk.TokenInfoFromContext(ctx))
+}
+
 // Unlimited passes requests to next, but not those of callers who are limited to groups: it is about all servers.
 func Unlimited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, limited := GroupsOf(sdk.TokenInfoFromContext(r.Context())); limited {
+		if _, limited := LimitOf(r.Context()); limited {
 			http.Error(w, "this is about all servers, and your token is for some groups of them", http.StatusForbidden)
 			return
 		}

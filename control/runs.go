@@ -32,6 +32,9 @@ type Viewer struct {
 	All     bool   // the runs of all callers
 	Caller  string // the identity whose runs these are, UserID of its token; empty: of nobody
 	Results bool   // also the data of runs: plans, arguments, messages, outputs and run ids
+
+	Limited bool     // only own runs, and of them those that could use no servers but those of Groups
+	Groups  []string // sorted
 }
 
 // A RunFilter chooses runs. Its zero value chooses all.

@@ -29,6 +29,7 @@ func (g *Gateway) beginRun(ctx context.Context, req *mcp.CallToolRequest, row co
 	hears := hearingOf(ctx)
 	row.Client = hears.client(row.Client)
 	b := history.Begin{Row: row, User: extraUser(req.Extra), Owner: g.runsName(req.Extra), Plan: plan, From: from, Cancel: cancel}
+	b.Groups, b.Within = g.groupsOf(req.Extra)
 	run := g.history.Begin(b)
 	hears.begun(row.Request)
 	return ctx, run, func() { cancel(nil) }

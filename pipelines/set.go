@@ -84,9 +84,19 @@ func Operator() Viewer { return Viewer{all: true} }
 
 func (v Viewer) sees(version Version) bool { return v.all || version.VisibleTo(v.Caller) }
 
-// knows reports whether the viewer may know of a tool: of its version and of all its servers. The operator alone has what was removed.
+// knows reports whether the viewer may know of a tool: of its version and of all its servers. Nobody with less than all servers knows
+// those of a file that cannot be read, or those that a pipeline calls by others before it is checked. The operator alone has what was
+// removed.
 func (v Viewer) knows(t *Tool) bool {
-	return v.sees(t.Version) && (!t.Removed || v.all) && (v.Shows == nil || !slices.ContainsFunc(t.Servers, func(server string) bool { return !v.Shows(server) }))
+	if !v.sees(t.Version) || t.Removed && !v.all {
+		return false
+	}
+	if v.Shows == nil {
+		return true
+	}
+	hidden := func(server string) bool { return !v.Shows(server) }
+	d, checked := t.Definition, t.Info.Name != ""
+	return d != nil && (checked || len(d.calls) == 0) && !slices.ContainsFunc(slices.Concat(t.Servers, d.servers), hidden)
 }
 
 // A check is what was found of one version, and when.
@@ -147,6 +157,13 @@ func (s *Set) Find(ctx context.Context, name string, v Viewer) (*Tool, error) {
 			return t, nil
 		}
 		err = notFound(name, nil)
+	}
+	if v.Shows != nil && errors.Is(err, ErrNotFound) { // the error names pipelines, whoever may know of their servers
+		var known []Saved
+		for _, t := range s.Tools(ctx, v) {
+			known = append(known, t.Saved)
+		}
+		err = notFound(name, known)
 	}
 	return nil, stages.Errorf(stages.UnknownTool, "list_all_tools with server "+Server+" shows them", "%w", err)
 }

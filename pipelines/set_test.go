@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -46,5 +48,47 @@ func TestAbandonedChecks(t *testing.T) {
 	}
 	if n := tools.begun.Load(); n > 4 {
 		t.Errorf("%d checks have begun", n)
+	}
+}
+
+// away are tools of servers that do not answer.
+type away struct{ stages.Tools }
+
+func (away) Tool(context.Context, string, string) (*stages.Tool, error) {
+	return nil, stages.Errorf(stages.ServerUnavailable, "", "it is away")
+}
+
+// TestHiddenServers: who may know of some servers only finds no pipeline of others, not even by a suggestion, a broken file, a version
+// that is not kept, or before it is checked.
+func TestHiddenServers(t *testing.T) {
+	dir := t.TempDir()
+	store := pipelines.NewStore(dir)
+	call := func(server string) string {
+		return `"pipeline": [{"type": "tool", "server": "` + server + `", "name": "x"}]`
+	}
+	for name, text := range map[string]string{
+		"open_one": file(said, call("open")), "vault_one": file(said, call("vault")), "broken": `{"pipeline": [{"server": "vault"`,
+		"by_another": file(said, `"pipeline": [{"type": "tool", "server": "pipelines", "name": "vault_one"}]`),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name+".json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := pipelines.NewSet(store, stages.Deps{Tools: away{}}, func() uint64 { return 0 })
+	v := pipelines.Viewer{Shows: func(server string) bool { return server == "open" }}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, ctx := range map[string]context.Context{"before the checks": ended, "after them": t.Context()} {
+		if list := set.Tools(ctx, v); len(list) != 1 || list[0].Name != "open_one" {
+			t.Errorf("%s: got %d tools: %+v", name, len(list), list)
+		}
+	}
+	for asked, want := range map[string]string{
+		"vault_one": "", "vault_one@1": "", "vault_one@7": "", "vault_on": "", "by_another": "", "broken": "", "open_on": `; did you mean "open_one"?`,
+	} {
+		_, err := set.Find(t.Context(), asked, v)
+		if text := fmt.Sprintf("there is no such saved pipeline: %q%s", asked, want); err == nil || err.Error() != text {
+			t.Errorf("%s: got %v, want %s", asked, err, text)
+		}
 	}
 }

@@ -29,6 +29,8 @@ type Options struct {
 	Playground Playground
 	Pipelines  Pipelines
 
+	Memory Memory // for sign-ins; nil: nobody counts it
+
 	Preview func(ctx context.Context, data io.Reader, characters int) (string, error) // describes data by its shape
 }
 
@@ -48,7 +50,9 @@ type Console struct {
 
 // New makes a console.
 func New(o Options) (*Console, error) {
-	c := &Console{options: o, key: []byte(rand.Text()), hub: newHub(), sessions: newTable[session](), begun: newTable[begun]()}
+	c := &Console{options: o, key: []byte(rand.Text()), hub: newHub()}
+	c.sessions = newTable(o.Memory, func(s session) int { return len(s.token) + len(s.person) })
+	c.begun = newTable(o.Memory, func(b begun) int { return len(b.next) + len(b.signIn.Address) })
 	var err error
 	if c.assets, err = openAssets(); err != nil {
 		return nil, err
@@ -86,6 +90,9 @@ type Person struct {
 	Name     string // for people
 	Operator bool   // sees what all callers do, not only own runs
 	Results  bool   // sees the data of what all callers do, too
+
+	Limited bool     // sees only the servers of some groups, and is no operator
+	Groups  []string // these groups, sorted
 }
 
 // Handler serves the console to those who come through a door. Requests for other hosts must have been refused before. The path of
@@ -110,14 +117,17 @@ func (c *Console) Handler(d Door) http.Handler {
 	if d.Guard == nil {
 		return guarded(mux)
 	}
-	return guarded(c.protected(d, auth.Unlimited(mux)))
+	return guarded(c.protected(d, mux))
 }
 
 // visit returns the visit of a request that comes through a door.
 func (c *Console) visit(w http.ResponseWriter, r *http.Request, d Door) *Visit {
 	v := &Visit{Request: r, Base: d.Base(r), Who: Person{Operator: d.Guard == nil, Results: d.Guard == nil}, console: c, w: w}
 	if identity, known := auth.IdentityOf(r.Context()); known {
-		v.Who = Person{ID: identity.ID, Name: identity.Name, Operator: identity.Operator, Results: identity.Operator && c.options.Results}
+		v.Who = Person{ID: identity.ID, Name: identity.Name}
+		v.Who.Groups, v.Who.Limited = auth.LimitOf(r.Context())
+		v.Who.Operator = identity.Operator && !v.Who.Limited
+		v.Who.Results = v.Who.Operator && c.options.Results
 	}
 	return v
 }

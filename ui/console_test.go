@@ -22,7 +22,7 @@ import (
 // fake is a gateway with one server and no runs.
 type fake struct{}
 
-func (fake) Servers() []control.Server {
+func (fake) Servers(context.Context) []control.Server {
 	return []control.Server{{Name: `<script>alert(1)</script>`, Status: "failed", Where: `"><img src=x>`}}
 }
 func (fake) Runs(control.Viewer, control.RunFilter) control.RunList { return control.RunList{} }
@@ -205,11 +205,60 @@ func TestSignInBounds(t *testing.T) {
 	}
 }
 
+// budget is a memory with so many free bytes.
+type budget struct{ free int64 }
+
+func (b *budget) Try(n int64) bool {
+	fits := n <= b.free
+	if fits {
+		b.free -= n
+	}
+	return fits
+}
+func (b *budget) Give(n int64) { b.free += n }
+
+// TestSignInMemory: sign-ins take memory of the budget, are refused without, and give it back.
+func TestSignInMemory(t *testing.T) {
+	const room = 10 * (entryCost + 1000)
+	b := &budget{room}
+	sessions := newTable(b, func(s session) int { return len(s.token) })
+	one := session{strings.Repeat("x", 1000), "alice"}
+	var words []string
+	for range 10 {
+		word, fits := sessions.add(one)
+		if !fits {
+			t.Fatalf("%d sign-ins have no room", len(words))
+		}
+		words = append(words, word)
+	}
+	if _, fits := sessions.add(one); fits || b.free != 0 {
+		t.Errorf("one without room fits: %t, %d bytes are free", fits, b.free)
+	}
+	if _, fits := sessions.add(one, bound[session]{10, func(session) bool { return true }}); !fits {
+		t.Error("one in place of the oldest does not fit")
+	}
+	for _, word := range append(words, words...) {
+		sessions.remove(word)
+	}
+	if b.free != room-(entryCost+1000) {
+		t.Errorf("%d of %d bytes are free beside the last one", b.free, room)
+	}
+	c := newTestConsole(t)
+	guard, list := guardOf(t, "alice")
+	c.sessions.memory = &budget{}
+	h := c.Handler(Door{Guard: guard})
+	w := serve(h, "POST", "/signin", signInForm(c, list[0]))
+	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "no memory") || w.Header().Get("Set-Cookie") != "" {
+		t.Errorf("a sign-in without room: status %d, %v, %s", w.Code, w.Header(), w.Body)
+	}
+}
+
 // TestOwnPath: after a sign-in nobody is led out of the console.
 func TestOwnPath(t *testing.T) {
 	for next, want := range map[string]string{
 		"": "", "system": "system", "runs/q_1?x=1": "runs/q_1?x=1", "//evil.example": "", "/x": "", "https://evil.example": "", `\\evil.example`: "",
 		"javascript:alert(1)": "", "data:x": "", "a\nb": "", "../x": "../x",
+		strings.Repeat("x", maxNext+1): "",
 	} {
 		if got := ownPath(next); got != want {
 			t.Errorf("%q: got %q, want %q", next, got, want)

@@ -26,7 +26,7 @@ func (p *page) parse(assets map[string]*asset) error {
 type layout struct {
 	Title    string
 	Base     string // of all relative addresses
-	Here     string // the path of the page below the base
+	Here     string // the path of the page below the base, with its query
 	Token    string // for forms
 	Menu     []menuItem
 	Who      Person
@@ -43,14 +43,14 @@ type menuItem struct {
 func (v *Visit) layout(p *page, data any) *layout {
 	gateway := v.console.options.About()
 	l := &layout{
-		Title: p.title, Base: v.Base, Here: strings.TrimPrefix(v.URL.EscapedPath(), "/"), Token: v.token(), Who: v.Who,
+		Title: p.title, Base: v.Base, Here: strings.TrimPrefix(v.URL.RequestURI(), "/"), Token: v.token(), Who: v.Who,
 		Gateway: gateway, Instance: v.console.hub.instance, Data: data,
 	}
 	if t, ok := data.(interface{ PageTitle() string }); ok {
 		l.Title = texts.Fit(t.PageTitle(), 80)
 	}
 	for _, other := range v.console.pages {
-		if other.menu != "" && (v.Who.Operator || !other.operators) {
+		if other.menu != "" && other.isFor(v.Who) {
 			l.Menu = append(l.Menu, menuItem{other.path, other.title, other.menu, other.keys, other == p || p.above != "" && other.path == p.above})
 		}
 	}

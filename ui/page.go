@@ -15,6 +15,7 @@ type page struct {
 	keys  string // the letter that leads there after g
 
 	operators bool                        // nobody else sees it
+	whole     bool                        // it is about all servers: nobody sees it who is limited to groups
 	there     func(*Options) bool         // reports whether there is anything to show; nil: always
 	show      func(v *Visit) (any, error) // makes the data of the templates
 	acts      []act                       // what its forms do
@@ -27,6 +28,11 @@ type act struct {
 	path string // as that of a page
 	// do returns the data of the templates of the page, or calls [Visit.To].
 	do func(v *Visit) (any, error)
+}
+
+// isFor reports whether a person may see the page.
+func (p *page) isFor(who Person) bool {
+	return (who.Operator || !p.operators) && !(who.Limited && p.whole)
 }
 
 // pages is the table of pages, in the order of the menu.

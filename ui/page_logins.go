@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/control"
 )
@@ -39,6 +41,7 @@ func loginsPage() page {
 type loginsView struct {
 	List    []LoginState
 	Begun   *control.PendingLogin
+	Since   int64 // when it has begun, in milliseconds
 	Wrong   string
 	Allowed bool // the visitor may sign in and out
 }
@@ -49,7 +52,18 @@ func showLogins(v *Visit) (any, error) {
 	if err != nil {
 		view.Wrong = sentence(err)
 	}
+	if server := v.URL.Query().Get("begun"); server != "" && v.Fragment() && !view.signedIn(server, v.number("since")) {
+		v.done = true
+		v.w.WriteHeader(http.StatusNoContent) // the page keeps what it has
+	}
 	return view, nil
+}
+
+// signedIn reports whether somebody has signed in to a server since a time, in milliseconds.
+func (l *loginsView) signedIn(server string, since int64) bool {
+	return slices.ContainsFunc(l.List, func(s LoginState) bool {
+		return s.Server == server && s.Login != nil && s.Login.SignedIn.UnixMilli() >= since/1000*1000 // files may have whole seconds
+	})
 }
 
 // sentence is an error with what to do next.
@@ -70,7 +84,7 @@ func login(v *Visit) (any, error) {
 	}
 	data, err := showLogins(v)
 	if view, ok := data.(*loginsView); ok {
-		view.Begun = &begun
+		view.Begun, view.Since = &begun, time.Now().UnixMilli()
 	}
 	return data, err
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/control"
@@ -8,7 +9,7 @@ import (
 
 // Activity says what is going on in a gateway.
 type Activity interface {
-	Servers() []control.Server
+	Servers(ctx context.Context) []control.Server // that the person whose identity the context has may use
 	Runs(v control.Viewer, f control.RunFilter) control.RunList
 
 	// Calls returns the calls of tools of the last while, of all callers, in steps of a time; the oldest first.
@@ -58,7 +59,7 @@ func startPage() page {
 func showStart(v *Visit) (any, error) {
 	source := v.Options().Activity
 	s := start{Endpoint: v.Options().About().Address}
-	for _, server := range source.Servers() {
+	for _, server := range source.Servers(v.Context()) {
 		s.All++
 		switch server.Status {
 		case "failed", "degraded":

@@ -44,7 +44,7 @@ type Link struct{ Name, Address, Usage string }
 
 func systemPage() page {
 	return page{
-		path: "system", title: "System", file: "system.html", menu: "system", keys: "y",
+		path: "system", title: "System", file: "system.html", menu: "system", keys: "y", whole: true,
 		there: func(o *Options) bool { return o.System != nil }, show: showSystem,
 	}
 }

@@ -12,6 +12,8 @@ const (
 	maxSessions       = 1000 // of a console
 	maxPersonSessions = 16   // of one identity; a new one ends the oldest
 	maxBegun          = 256  // sign-ins at an issuer that have begun; a new one ends the oldest
+	maxNext           = 2000 // bytes of the address that a sign-in leads to
+	entryCost         = 2048 // bytes that a sign-in takes beside its texts
 	begunWait         = 10 * time.Minute
 )
 
@@ -28,8 +30,17 @@ type begun struct {
 	next   string // the page that was asked for
 }
 
+// A Memory is a part of a budget, in bytes.
+type Memory interface {
+	Try(n int64) bool // takes some; false: they are not free
+	Give(n int64)     // gives some back
+}
+
 // A table keeps values under the hashes of random words: whoever reads the memory of the process learns no word.
 type table[V any] struct {
+	memory Memory      // that the values take; nil: nobody counts
+	size   func(V) int // of the texts of a value
+
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]entry[V] // guarded by mu
 }
@@ -39,7 +50,12 @@ type entry[V any] struct {
 	made  time.Time
 }
 
-func newTable[V any]() *table[V] { return &table[V]{all: map[[sha256.Size]byte]entry[V]{}} }
+func newTable[V any](memory Memory, size func(V) int) *table[V] {
+	return &table[V]{memory: memory, size: size, all: map[[sha256.Size]byte]entry[V]{}}
+}
+
+// cost is the memory that a value takes.
+func (t *table[V]) cost(v V) int64 { return int64(entryCost + t.size(v)) }
 
 // A bound is the most values that may count.
 type bound[V any] struct {
@@ -47,18 +63,33 @@ type bound[V any] struct {
 	counts func(V) bool
 }
 
-// add adds a value and returns its word. Where as many count as may, the oldest of them goes.
-func (t *table[V]) add(v V, bounds ...bound[V]) (word string) {
+// add adds a value and returns its word. Where as many count as may, the oldest of them goes. False: there is no memory for it.
+func (t *table[V]) add(v V, bounds ...bound[V]) (word string, fits bool) {
 	word = rand.Text()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, b := range bounds {
 		if old, full := t.oldest(b); full {
-			delete(t.all, old)
+			t.drop(old)
 		}
 	}
+	if t.memory != nil && !t.memory.Try(t.cost(v)) {
+		return "", false
+	}
 	t.all[sha256.Sum256([]byte(word))] = entry[V]{v, time.Now()}
-	return word
+	return word, true
+}
+
+// drop removes a value. t.mu is held.
+func (t *table[V]) drop(key [sha256.Size]byte) {
+	e, found := t.all[key]
+	if !found {
+		return
+	}
+	delete(t.all, key)
+	if t.memory != nil {
+		t.memory.Give(t.cost(e.value))
+	}
 }
 
 // oldest returns the key of the oldest value that counts, and whether as many count as may. t.mu is held.
@@ -86,5 +117,5 @@ func (t *table[V]) get(word string) (v V, made time.Time, found bool) {
 func (t *table[V]) remove(word string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.all, sha256.Sum256([]byte(word)))
+	t.drop(sha256.Sum256([]byte(word)))
 }

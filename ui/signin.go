@@ -131,10 +131,16 @@ func (v *Visit) open(d Door, token string) *auth.Refusal {
 	}
 	of := func(s session) bool { return s.person == identity.ID }
 	all := func(session) bool { return true }
-	word := v.console.sessions.add(session{token, identity.ID}, bound[session]{maxPersonSessions, of}, bound[session]{maxSessions, all})
+	word, fits := v.console.sessions.add(session{token, identity.ID}, bound[session]{maxPersonSessions, of}, bound[session]{maxSessions, all})
+	if !fits {
+		return auth.Unready(noRoom, "try again; other people have to log out first, or the operator gives the gateway more memory (--memory)")
+	}
 	d.setCookie(v, sessionCookie, word, http.SameSiteStrictMode)
 	return nil
 }
+
+// noRoom says why a sign-in does not go on.
+const noRoom = "the gateway has no memory for another sign-in at present"
 
 // logOut ends the session of a browser.
 func logOut(v *Visit, d Door) {
@@ -159,7 +165,11 @@ func beginSignIn(v *Visit, d Door) {
 		return
 	}
 	all := func(begun) bool { return true }
-	word := v.console.begun.add(begun{begin, ownPath(v.FormValue("next"))}, bound[begun]{maxBegun, all})
+	word, fits := v.console.begun.add(begun{begin, ownPath(v.FormValue("next"))}, bound[begun]{maxBegun, all})
+	if !fits {
+		v.fail(&Problem{http.StatusServiceUnavailable, "You cannot sign in at present", noRoom, "try again"})
+		return
+	}
 	d.setCookie(v, begunCookie, word, http.SameSiteLaxMode) // the way back begins at another site
 	http.Redirect(v.w, v.Request, begin.Address, http.StatusSeeOther)
 }
@@ -187,10 +197,10 @@ func finishSignIn(v *Visit, d Door) {
 	v.write(http.StatusOK, v.console.signIns, "bare", v.layout(v.console.signIns, signIn{Done: true, Next: b.next}))
 }
 
-// ownPath returns a path below the base of the console, or "" for an address that leads out.
+// ownPath returns a path below the base of the console, or "" for an address that leads out or is too long.
 func ownPath(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || strings.HasPrefix(next, "/") || strings.ContainsAny(next, "\\\r\n\t") {
+	if err != nil || len(next) > maxNext || u.Scheme != "" || u.Host != "" || u.Opaque != "" || strings.HasPrefix(next, "/") || strings.ContainsAny(next, "\\\r\n\t") {
 		return ""
 	}
 	return next

@@ -33,7 +33,20 @@ func (v *Visit) Header() http.Header { return v.w.Header() }
 
 // Viewer returns who asks about runs. The data of runs that are not the person's own needs Results.
 func (v *Visit) Viewer() control.Viewer {
-	return control.Viewer{All: v.Who.Operator, Caller: v.Who.ID, Results: v.Who.Results || !v.Who.Operator}
+	return control.Viewer{
+		All: v.Who.Operator, Caller: v.Who.ID, Results: v.Who.Results || !v.Who.Operator, Limited: v.Who.Limited, Groups: v.Who.Groups,
+	}
+}
+
+// sees refuses a page that is not for the person.
+func (v *Visit) sees(p *page) error {
+	switch {
+	case p.isFor(v.Who):
+		return nil
+	case p.operators:
+		return v.operator()
+	}
+	return &Problem{http.StatusForbidden, "This page is about all servers", "you may use those of your groups", "ask the operator of the gateway"}
 }
 
 // Fragment reports whether only a part of the page is asked for.
@@ -47,10 +60,7 @@ func (v *Visit) Notice(format string, args ...any) {
 // show answers with a page, or with the part of it that is the target of the request.
 func (v *Visit) show(p *page, find func(*Visit) (any, error)) {
 	var data any
-	var err error
-	if p.operators {
-		err = v.operator()
-	}
+	err := v.sees(p)
 	if err == nil {
 		data, err = find(v)
 	}
@@ -146,7 +156,7 @@ func (v *Visit) fail(err error) {
 		return
 	}
 	layout := "layout"
-	if v.Who == (Person{}) { // nobody has signed in, and the layout tells of the gateway
+	if v.Who.ID == "" && !v.Who.Operator { // nobody has signed in, and the layout tells of the gateway
 		layout = "bare"
 	}
 	v.write(p.Status, problems, layout, v.layout(problems, p))

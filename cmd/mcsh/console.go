@@ -24,6 +24,7 @@ import (
 	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/ui"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // Variables that replace --console (on), --no-console (off) and --console-results (on).
@@ -92,20 +93,20 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 		return nil, nil
 	}
 	shown := &shown{settings: s, source: source, parts: x}
-	trials, news := &trials{gatewayParts: x}, &noted{pool: x.parts.upstream, news: func() {}}
+	trials, news := &trials{gatewayParts: x, replies: newReplies(s.shares.runs)}, &noted{pool: x.parts.upstream, news: func() {}}
 	o := ui.Options{
 		About: source.Gateway, Results: c.results, Activity: shown, Servers: consoleServers{shown}, Tools: shown, Offers: shown,
 		Acted: func(who, path string) {
 			x.log.Info("an operator acts in the console", zap.String("caller", who), zap.String("path", path))
 		},
-		Runs: source, Playground: trials, Protocol: news, System: shown,
+		Runs: source, Playground: trials, Protocol: news, System: shown, Memory: s.shares.sessions,
 		Preview: func(ctx context.Context, data io.Reader, characters int) (string, error) {
 			result, err := preview.Preview(ctx, data, preview.Options{Chars: characters})
 			return result.Text, err
 		},
 	}
 	if x.logins.store != nil {
-		o.Logins = consoleLogins{shown}
+		o.Logins = &consoleLogins{shown: shown, begun: map[string]func(){}}
 	}
 	if x.parts.saved != nil {
 		o.Pipelines = &savedShown{savedPipelines{x.parts.saved, x.parts}, shown}
@@ -264,7 +265,11 @@ func (s *shown) links() []ui.Link {
 var _ ui.System = (*shown)(nil)
 
 // Servers implements [ui.Activity].
-func (s *shown) Servers() []control.Server { return s.source.Servers() }
+func (s *shown) Servers(ctx context.Context) []control.Server {
+	_, ctx = s.pool(ctx)
+	view := upstream.ViewOf(ctx)
+	return slices.DeleteFunc(s.source.Servers(), func(server control.Server) bool { return !view.Sees(server.Name) })
+}
 
 // Runs implements [ui.Activity].
 func (s *shown) Runs(v control.Viewer, f control.RunFilter) control.RunList {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -22,26 +21,16 @@ import (
 
 // Bounds of a playground.
 const (
-	checkTime     = 20 * time.Second // of a check while somebody types
-	wordsTime     = 5 * time.Second  // of a list of tools
-	mostReplies   = 64               // that are remembered
-	mostReplyText = 256 << 10        // bytes of one
-	mostPaths     = 300              // of the results of a tool
+	checkTime = 20 * time.Second // of a check while somebody types
+	wordsTime = 5 * time.Second  // of a list of tools
+	mostPaths = 300              // of the results of a tool
 )
 
 // trials run pipelines for people at the console.
 type trials struct {
 	gatewayParts
 	console *ui.Console // hears of replies
-
-	mu      sync.Mutex
-	replies []*trialReply // the oldest first; guarded by mu
-}
-
-// A trialReply is the reply to a run; nil: it is not there yet.
-type trialReply struct {
-	user, request string
-	reply         *ui.Reply
+	replies *replies
 }
 
 // userOf returns the identity of a person; empty: nobody authenticates.
@@ -88,7 +77,7 @@ func (t *trials) Start(ctx context.Context, plan string, dry bool) (string, *ui.
 		trial := &trialReply{user: user}
 		result, err := t.call(context.WithoutCancel(ctx), plan, mode, gateway.Hearing{Begun: func(r string) {
 			trial.request = r
-			t.remember(trial)
+			t.replies.begin(trial)
 			begun <- r
 		}})
 		reply := replyOf(result)
@@ -99,7 +88,8 @@ func (t *trials) Start(ctx context.Context, plan string, dry bool) (string, *ui.
 			ended <- reply
 			return
 		}
-		t.answer(trial, &reply)
+		t.replies.answer(trial, reply)
+		t.console.Changed("runs")
 	}()
 	select {
 	case request := <-begun:
@@ -109,41 +99,13 @@ func (t *trials) Start(ctx context.Context, plan string, dry bool) (string, *ui.
 	}
 }
 
-// answer notes the reply to a run.
-func (t *trials) answer(trial *trialReply, reply *ui.Reply) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	trial.reply = reply
-	t.console.Changed("runs")
-}
-
-// remember keeps the reply to a run, and forgets the oldest.
-func (t *trials) remember(r *trialReply) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.replies) >= mostReplies {
-		t.replies = slices.Delete(t.replies, 0, 1)
-	}
-	t.replies = append(t.replies, r)
-}
-
 // Reply implements [ui.Playground].
 func (t *trials) Reply(ctx context.Context, request string) (*ui.Reply, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.replies, func(r *trialReply) bool { return r.request == request && r.user == userOf(ctx) })
-	if i < 0 {
-		return nil, false
-	}
-	return t.replies[i].reply, true
+	return t.replies.of(userOf(ctx), request)
 }
 
 // EndUser implements [ui.Playground].
-func (t *trials) EndUser(id string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.replies = slices.DeleteFunc(t.replies, func(r *trialReply) bool { return r.user == id })
-}
+func (t *trials) EndUser(id string) { t.replies.endUser(id) }
 
 // replyOf are the texts of a result, and what stands in place of other content.
 func replyOf(result *mcp.CallToolResult) ui.Reply {
@@ -166,7 +128,7 @@ func replyOf(result *mcp.CallToolResult) ui.Reply {
 		case *mcp.EmbeddedResource:
 			text = "a resource (" + block.Resource.URI + ")\n" + block.Resource.Text
 		}
-		text = texts.Cut(text, left)
+		text = cutText(text, left)
 		left -= len(text)
 		r.Texts = append(r.Texts, text)
 	}

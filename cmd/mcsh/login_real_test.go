@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os/exec"
 	"strings"
 	"sync"
@@ -18,7 +17,7 @@ import (
 
 // A hosted server takes the tokens of an issuer, and counts those that it has seen.
 type hosted struct {
-	*httptest.Server
+	URL    string // without the path
 	issuer string
 
 	mu   sync.Mutex
@@ -33,27 +32,13 @@ func newHosted(t *testing.T, o signintest.Options) *hosted {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hello"}}}, nil, nil
 	})
 	endpoint := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
-	mux := http.NewServeMux()
-	h.Server = httptest.NewServer(mux)
-	t.Cleanup(h.Close)
-	o.Resource = h.URL + "/mcp"
-	h.issuer = signintest.Start(t, o)
-	mux.HandleFunc("/.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"resource": "`+o.Resource+`", "authorization_servers": ["`+h.issuer+`"]}`)
-	})
-	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
-		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if _, ok := signintest.Active(r.Context(), h.issuer, o.Resource, token); !ok {
-			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+h.URL+`/.well-known/oauth-protected-resource/mcp"`)
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
+	address, issuer := signintest.Protect(t, o, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
-		h.seen[token] = true
+		h.seen[r.Header.Get("Authorization")] = true
 		h.mu.Unlock()
 		endpoint.ServeHTTP(w, r)
-	})
+	}))
+	h.URL, h.issuer = strings.TrimSuffix(address, "/mcp"), issuer
 	return h
 }
 

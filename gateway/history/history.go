@@ -54,6 +54,8 @@ type Begin struct {
 	Row    control.Run     // without figures and end
 	User   string          // the identity of its caller; empty: nobody authenticates
 	Owner  string          // of its outputs
+	Groups []string        // to whose servers the run is limited
+	Within bool            // it is limited to them
 	Plan   json.RawMessage // as it was written; not changed any more
 	From   string          // the id of the kept run that it begins with; empty: none
 	Cancel func(cause error)

@@ -232,9 +232,44 @@ func TestContinues(t *testing.T) {
 	w := newWorld(t, runs.Options{})
 	id := w.end(w.begin("q_1", "ann", `[]`), "ann", "x", nil)
 	w.Begin(history.Begin{Row: control.Run{Request: "q_2"}, User: "bob", From: id})
-	for viewer, want := range map[control.Viewer]string{operator: "q_1", {Caller: "bob"}: ""} {
-		if d, err := w.Run(viewer, "q_2"); err != nil || d.Continues != want {
-			t.Errorf("%+v: got %q, %v", viewer, d.Continues, err)
+	for _, test := range []struct {
+		viewer control.Viewer
+		want   string
+	}{{operator, "q_1"}, {control.Viewer{Caller: "bob"}, ""}} {
+		if d, err := w.Run(test.viewer, "q_2"); err != nil || d.Continues != test.want {
+			t.Errorf("%+v: got %q, %v", test.viewer, d.Continues, err)
+		}
+	}
+}
+
+// TestGroups: a caller who is limited to groups sees own runs within them, and no others, also as an operator.
+func TestGroups(t *testing.T) {
+	w := newWorld(t, runs.Options{})
+	for _, r := range []history.Begin{
+		{Row: control.Run{Request: "q_all"}, User: "ann"},
+		{Row: control.Run{Request: "q_a"}, User: "ann", Within: true, Groups: []string{"a"}},
+		{Row: control.Run{Request: "q_ab"}, User: "ann", Within: true, Groups: []string{"a", "b"}},
+		{Row: control.Run{Request: "q_none"}, User: "ann", Within: true},
+		{Row: control.Run{Request: "q_bob"}, User: "bob", Within: true, Groups: []string{"a"}},
+	} {
+		w.Begin(r)
+	}
+	for _, test := range []struct {
+		name   string
+		viewer control.Viewer
+		sees   []string
+	}{
+		{"without groups", control.Viewer{Caller: "ann", Limited: true}, []string{"q_none"}},
+		{"in one", control.Viewer{Caller: "ann", Limited: true, Groups: []string{"a"}}, []string{"q_a", "q_none"}},
+		{"in both", control.Viewer{Caller: "ann", Limited: true, Groups: []string{"a", "b"}}, []string{"q_a", "q_ab", "q_none"}},
+		{"an operator", control.Viewer{All: true, Results: true, Caller: "ann", Limited: true, Groups: []string{"a"}}, []string{"q_a", "q_none"}},
+		{"not limited", control.Viewer{Caller: "ann"}, []string{"q_a", "q_ab", "q_all", "q_none"}},
+	} {
+		if diff := cmp.Diff(test.sees, requests(w.Runs(test.viewer, control.RunFilter{}))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+		if _, err := w.Run(test.viewer, "q_all"); (err == nil) == test.viewer.Limited {
+			t.Errorf("%s: the run in no group: %v", test.name, err)
 		}
 	}
 }

@@ -18,8 +18,12 @@ const shownTools = 20
 
 // sees reports whether a viewer may know of a run, and its data.
 func (r *Run) sees(v control.Viewer) (row, data bool) {
-	own := v.Caller != "" && r.User == v.Caller
-	return v.All || own, own || v.All && v.Results
+	own, all := v.Caller != "" && r.User == v.Caller, v.All
+	if v.Limited {
+		beyond := func(group string) bool { return !slices.Contains(v.Groups, group) }
+		own, all = own && r.Within && !slices.ContainsFunc(r.Groups, beyond), false
+	}
+	return all || own, own || all && v.Results
 }
 
 // A look is the state of a run at one moment.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -87,6 +88,30 @@ func Start(t testing.TB, o Options) string {
 	_ = cmd.Wait()
 	t.Fatalf("the authorization server does not start\n%s", said.String())
 	return ""
+}
+
+// Protect serves an endpoint of MCP at /mcp of a server that takes only the tokens of an issuer. It returns the address of the endpoint
+// and the issuer. The resource of the options is that address.
+func Protect(t testing.TB, o Options, endpoint http.Handler) (address, issuer string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	o.Resource = server.URL + "/mcp"
+	issuer = Start(t, o)
+	mux.HandleFunc("/.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"resource": "`+o.Resource+`", "authorization_servers": ["`+issuer+`"]}`)
+	})
+	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := Active(r.Context(), issuer, o.Resource, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")); !ok {
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+server.URL+`/.well-known/oauth-protected-resource/mcp"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		endpoint.ServeHTTP(w, r)
+	})
+	return o.Resource, issuer
 }
 
 // Active reports whether a token is one of the issuer's for a resource, and with which scopes.

@@ -118,12 +118,44 @@ on("htmx:confirm", (e) => {
   d.showModal();
 });
 
+// --- The focus and what is scrolled stay where they are when a part is swapped: the new part has the same controls, without ids.
+
+const controls = "a[href], button, input, select, textarea, summary, mcsh-editor, [tabindex='0']";
+const sameAs = (e) => [e.tagName, e.id, e.name, e.getAttribute("href"), e.getAttribute("hx-get"), e.getAttribute("hx-post"), e.getAttribute("aria-label"), e.name ? "" : e.textContent.trim()].join("\n");
+const scrolls = ".scroll, pre, .tree";
+let held = []; // of parts that are being swapped
+
+on("htmx:beforeSwap", ({ detail: { target } }) => {
+  const e = document.activeElement, inside = target.contains(e) && e !== document.body;
+  const place = [...new Set([target.id, target.parentElement?.closest("[id]")?.id])].filter(Boolean);
+  if (inside || all(scrolls, target).some((s) => s.scrollTop || s.scrollLeft)) {
+    const like = inside ? all(controls, target).filter((other) => sameAs(other) === sameAs(e)) : [];
+    held.push({ place, inside, same: inside && sameAs(e), nth: like.indexOf(e), at: target.id ? all(scrolls, target).map((s) => [s.scrollLeft, s.scrollTop]) : [] });
+  }
+});
+on("htmx:afterSettle", () => {
+  for (const h of held.splice(0)) {
+    const part = h.place.map((id) => document.getElementById(id)).find(Boolean) || $("#main");
+    all(scrolls, part).forEach((s, i) => h.at[i] && s.scrollTo(...h.at[i]));
+    if (!h.inside || document.activeElement !== document.body) continue;
+    const like = all(controls, part).filter((other) => sameAs(other) === h.same && !other.disabled);
+    const to = like[h.nth] || like[0] || part;
+    if (to === part && !part.hasAttribute("tabindex")) part.tabIndex = -1; // what had the focus is not there any more
+    to.focus({ preventScroll: true });
+  }
+});
+
 function theme() {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
   localStorage.setItem("mcsh-theme", root.dataset.theme);
   document.dispatchEvent(new Event("theme"));
+}
+
+function menu(open) {
+  document.body.classList.toggle("menu-open", open);
+  $("[data-menu]").setAttribute("aria-expanded", open);
 }
 
 async function copy(from) {
@@ -139,7 +171,8 @@ on("click", (e) => {
   else if (hit("[data-theme-switch]")) theme();
   else if ((found = hit("[data-dismiss]"))) found.parentElement.remove();
   else if ((found = hit("[data-copy], [data-copy-from]"))) copy(found);
-  else if ((found = hit("[data-menu]"))) found.setAttribute("aria-expanded", document.body.classList.toggle("menu-open"));
+  else if ((found = hit("[data-menu]"))) menu(!document.body.classList.contains("menu-open"));
+  else if (hit(".skip")) (e.preventDefault(), $("#main").focus(), $("#main").scrollIntoView());
   else if (e.target.matches("dialog")) e.target.close(); // beside its box
 });
 
@@ -169,6 +202,7 @@ times();
 
 let before = "";
 on("keydown", (e) => {
+  if (e.key === "Escape" && document.body.classList.contains("menu-open")) (menu(false), $("[data-menu]").focus());
   const writes = e.target.closest?.("input, textarea, select, [contenteditable], mcsh-editor, dialog");
   if (writes || e.ctrlKey || e.metaKey || e.altKey) return;
   const key = before + e.key;

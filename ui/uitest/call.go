@@ -9,8 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Call calls a tool of the gateway with a real MCP client. token may be empty.
-func (g *Gateway) Call(t testing.TB, token, tool, arguments string) *mcp.CallToolResult {
+// Agent connects a real MCP client, until the test ends. token may be empty.
+func (g *Gateway) Agent(t testing.TB, token string) *mcp.ClientSession {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -19,7 +19,17 @@ func (g *Gateway) Call(t testing.TB, token, tool, arguments string) *mcp.CallToo
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = session.Close() })
+	return session
+}
+
+// Call calls a tool of the gateway with a real MCP client. token may be empty.
+func (g *Gateway) Call(t testing.TB, token, tool, arguments string) *mcp.CallToolResult {
+	t.Helper()
+	session := g.Agent(t, token)
 	defer session.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(arguments)})
 	if err != nil {
 		t.Fatal(err)

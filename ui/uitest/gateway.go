@@ -16,10 +16,13 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
-// directoryVariable holds the directory for the binary of mcsh.
-const directoryVariable = "MCSH_UITEST_DIRECTORY"
+// Variables of this process: the directory for the binary of mcsh, and whether a browser was started.
+const (
+	directoryVariable = "MCSH_UITEST_DIRECTORY"
+	browserVariable   = "MCSH_UITEST_BROWSER"
+)
 
-// Main runs the tests of a package, and removes the binary of mcsh that they have built. It returns the exit status.
+// Main runs the tests of a package, ends their browser, and removes the binary of mcsh that they have built. It returns the exit status.
 func Main(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "mcsh-uitest-")
 	if err != nil {
@@ -28,7 +31,12 @@ func Main(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	os.Setenv(directoryVariable, dir)
-	return m.Run()
+	status := m.Run()
+	if os.Getenv(browserVariable) != "" {
+		all, _ := browser() // it has started
+		all.end()
+	}
+	return status
 }
 
 // build builds mcsh and returns its path.

@@ -26,7 +26,7 @@ import (
 // patience is how long a test waits for what happens soon, also on a slow machine that does much else.
 const patience = 2 * time.Minute
 
-// A Page is a tab of a browser of its own.
+// A Page is a tab with cookies and storage of its own, in a browser that the tests of a package share.
 type Page struct {
 	t      testing.TB
 	ctx    context.Context
@@ -37,23 +37,46 @@ type Page struct {
 	allowed []string // parts of messages that are no mistake, guarded by mu
 }
 
-// Open opens an address in a new browser, which ends with the test.
-func Open(t testing.TB, address string) *Page {
-	t.Helper()
+// A chromium is a running browser.
+type chromium struct {
+	ctx context.Context
+	end func()
+}
+
+// browser starts the browser of a package with its first page. [Main] ends it.
+var browser = sync.OnceValues(func() (*chromium, error) {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		parttest.Missing(t, "chromium is not installed; .ci/run parts installs it")
+		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.WSURLReadTimeout(patience), chromedp.WindowSize(1440, 900), chromedp.Flag("force-color-profile", "srgb"))
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, closeTab := chromedp.NewContext(allocated)
+	if err := chromedp.Do(ctx); err != nil { // it starts the browser, which lives as long as the context
+		return nil, err
+	}
+	os.Setenv(browserVariable, "yes")
+	return &chromium{ctx, func() { closeTab(); stop() }}, nil
+})
+
+// Open opens an address in a new tab, which ends with the test.
+func Open(t testing.TB, address string) *Page {
+	t.Helper()
+	all, err := browser()
+	if errors.Is(err, exec.ErrNotFound) {
+		parttest.Missing(t, "chromium is not installed; .ci/run parts installs it")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, closeTab := chromedp.NewContext(all.ctx, chromedp.WithNewBrowserContext())
 	at, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &Page{t: t, ctx: ctx, origin: at.Scheme + "://" + at.Host}
-	if err := chromedp.Do(ctx); err != nil { // it starts the browser, which lives as long as the context
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900)); err != nil {
 		t.Fatal(err)
 	}
 	if err := chromedp.Listen(ctx, p.watch); err != nil {
@@ -62,12 +85,12 @@ func Open(t testing.TB, address string) *Page {
 	go p.hear()
 	t.Cleanup(func() {
 		closeTab()
-		stop()
 		for _, text := range p.Wrong() {
 			t.Errorf("the page has done wrong: %s", text)
 		}
 	})
 	Call(p, network.Enable, network.EnableParams{})
+	Call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}) // other tabs have none to lose
 	p.Go(address)
 	return p
 }
