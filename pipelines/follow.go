@@ -66,6 +66,8 @@ type Change struct {
 
 	Shadowed []string // files that do not count, since these began to be so
 
+	WrongExamples map[string][]string // by pipeline: its examples that do not fit, where that is new
+
 	Err error // of reading the directories; nil: none
 }
 
@@ -120,12 +122,12 @@ func pending(tools map[string]Tool) bool {
 }
 
 func (c Change) isZero() bool {
-	return len(c.Added)+len(c.Removed)+len(c.Changed)+len(c.Broken)+len(c.Fits)+len(c.Shadowed) == 0 && c.Err == nil
+	return len(c.Added)+len(c.Removed)+len(c.Changed)+len(c.Broken)+len(c.Fits)+len(c.Shadowed)+len(c.WrongExamples) == 0 && c.Err == nil
 }
 
 // difference compares the tools before and after a change.
 func difference(before, after map[string]Tool) Change {
-	c := Change{Broken: map[string]error{}}
+	c := Change{Broken: map[string]error{}, WrongExamples: map[string][]string{}}
 	for name, t := range after {
 		old, known := before[name]
 		switch {
@@ -138,6 +140,9 @@ func difference(before, after map[string]Tool) Change {
 			if !slices.Contains(old.Shadows, path) {
 				c.Shadowed = append(c.Shadowed, path)
 			}
+		}
+		if wrong := t.Definition.WrongExamples(); wrong != nil && !slices.Equal(wrong, old.Definition.WrongExamples()) {
+			c.WrongExamples[name] = wrong
 		}
 		switch {
 		case t.Broken != nil && (!known || fmt.Sprint(old.Broken) != fmt.Sprint(t.Broken)):

@@ -45,7 +45,8 @@ type pipelineJSON struct {
 	Private     bool             `json:"private"` // only the caller of its author sees it
 	Broken      string           `json:"broken,omitempty"`
 	Path        string           `json:"path"`
-	Shadows     []string         `json:"shadows,omitempty"`  // files of the same name that do not count
+	Shadows     []string         `json:"shadows,omitempty"` // files of the same name that do not count
+	Wrong       []string         `json:"wrong_examples,omitempty"`
 	Versions    []int            `json:"versions,omitempty"` // that are kept
 	File        string           `json:"file,omitempty"`     // its text
 }
@@ -120,7 +121,7 @@ func describePipeline(t *pipelines.Tool) pipelineJSON {
 	v := t.Version
 	one := pipelineJSON{
 		Name: t.Name, Version: v.Number, Hash: v.Hash, Signature: t.Long, ReadOnly: t.Hints.ReadOnly, Author: v.Author, Private: v.Private(),
-		Path: t.Path, Shadows: t.Shadows,
+		Path: t.Path, Shadows: t.Shadows, Wrong: t.Definition.WrongExamples(),
 	}
 	if t.Definition != nil {
 		one.Description, one.Parameters = t.Definition.Description, t.Schema
@@ -157,6 +158,7 @@ func (j *pipelineJSON) notes() (list []string) {
 	if j.Broken != "" {
 		list = append(list, "broken: "+j.Broken)
 	}
+	list = append(list, j.Wrong...)
 	if j.Private {
 		list = append(list, "only its caller sees it until: mcsh pipeline adopt "+j.Name)
 	}

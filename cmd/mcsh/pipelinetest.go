@@ -32,6 +32,7 @@ type testedJSON struct {
 	Status  status          `json:"status"`
 	Text    string          `json:"text,omitempty"`
 	Output  string          `json:"output,omitempty"` // where it is not as expected
+	run     string          // its name at the gateway that has run it
 	Millis  int64           `json:"ms"`
 }
 
@@ -68,7 +69,7 @@ func (p *program) testPipelines(ctx context.Context, x *savedPipelines, names []
 			tools = append(tools, &all[i])
 		}
 	}
-	with := compiling{x.parts.deps(), pipelines.Operator()}
+	with := compiling{x.parts.deps(), pipelines.Operator(), runUnseen}
 	with.deps.Caller = "test"
 	n := map[status]int{}
 	for _, t := range tools {
@@ -112,6 +113,23 @@ func (j testedJSON) line() string {
 type compiling struct {
 	deps   stages.Deps
 	viewer pipelines.Viewer
+	run    runExample
+}
+
+// A runExample runs a compiled example. It returns the name of the run, where it has one.
+type runExample func(ctx context.Context, e *madeExample, out io.Writer, dry bool) (run string, report stages.Report, err error)
+
+// A madeExample is an example whose values fill the plan.
+type madeExample struct {
+	tool *pipelines.Tool
+	args json.RawMessage
+	plan *stages.Pipeline
+}
+
+// runUnseen runs an example that nobody lists.
+func runUnseen(ctx context.Context, e *madeExample, out io.Writer, dry bool) (string, stages.Report, error) {
+	report, err := e.plan.Run(ctx, nil, out, stages.RunOptions{DryRun: dry})
+	return "", report, err
 }
 
 // test runs the examples of a pipeline.
@@ -129,7 +147,7 @@ func (x *savedPipelines) test(ctx context.Context, t *pipelines.Tool, with compi
 		begun := time.Now()
 		one := one
 		one.Example, one.Args = i+1, e.Args
-		one.Status, one.Text, one.Output = x.example(ctx, t, e, with, forReal)
+		x.example(ctx, t, e, with, forReal, &one)
 		one.Millis = time.Since(begun).Milliseconds()
 		list = append(list, one)
 	}
@@ -140,35 +158,47 @@ func (x *savedPipelines) test(ctx context.Context, t *pipelines.Tool, with compi
 const shownOutput = 600
 
 // example runs one example. The output is that of a run that ended well, and was not as expected.
-func (x *savedPipelines) example(ctx context.Context, t *pipelines.Tool, e pipelines.Example, with compiling, forReal bool) (state status, text, output string) {
+func (x *savedPipelines) example(ctx context.Context, t *pipelines.Tool, e pipelines.Example, with compiling, forReal bool, is *testedJSON) {
+	is.Status = statusFailed
 	plan, errs, err := x.set.Compile(ctx, t, e.Args, with.deps, with.viewer)
 	switch {
 	case err != nil:
-		return statusFailed, err.Error(), ""
+		is.Text = err.Error()
+		return
 	case errs != nil:
-		return statusFailed, planError(errs).Error(), ""
+		is.Text = planError(errs).Error()
+		return
 	}
 	dry := plan.Changes() && !forReal
 	out := &bounded{max: jsonOutputMax}
-	report, err := plan.Run(ctx, nil, out, stages.RunOptions{DryRun: dry})
+	run, report, err := with.run(ctx, &madeExample{t, e.Args, plan}, out, dry)
+	is.run = run
 	switch d := report.DryRun; {
 	case out.full:
-		return statusFailed, "the output is larger than " + texts.Bytes(jsonOutputMax), ""
+		is.Text = "the output is larger than " + texts.Bytes(jsonOutputMax)
 	case err != nil:
-		return statusFailed, err.Error(), ""
+		is.Text = err.Error()
 	case dry && d != nil && d.Place != "":
-		return statusDry, fmt.Sprintf("stage %s (%s) may change something, and was not called; --for-real calls it", d.Place, d.Label), ""
+		is.Status, is.Text = statusDry, fmt.Sprintf("stage %s (%s) may change something, and was not called; --for-real calls it", d.Place, d.Label)
 	case e.JQ == "":
-		return statusOK, "", ""
+		is.Status = statusOK
+	default:
+		is.Status, is.Text = x.verdict(ctx, with.deps, t, e, out.buf.Bytes())
+		if is.Status == statusFailed {
+			is.Output = texts.Fit(out.buf.String(), shownOutput)
+		}
 	}
-	got, err := x.expect(ctx, with.deps, t, e, out.buf.Bytes())
-	switch {
+}
+
+// verdict says whether the output of an example is as expected.
+func (x *savedPipelines) verdict(ctx context.Context, deps stages.Deps, t *pipelines.Tool, e pipelines.Example, output []byte) (status, string) {
+	switch got, err := x.expect(ctx, deps, t, e, output); {
 	case err != nil:
-		return statusFailed, fmt.Sprintf("the expectation %s fails: %v", e.JQ, err), texts.Fit(out.buf.String(), shownOutput)
+		return statusFailed, fmt.Sprintf("the expectation %s fails: %v", e.JQ, err)
 	case got != "true":
-		return statusFailed, fmt.Sprintf("the output is not as expected: jq %s gives %s", e.JQ, texts.Fit(got, 100)), texts.Fit(out.buf.String(), shownOutput)
+		return statusFailed, fmt.Sprintf("the output is not as expected: jq %s gives %s", e.JQ, texts.Fit(got, 100))
 	}
-	return statusOK, "", ""
+	return statusOK, ""
 }
 
 // expect runs the jq program of an example on the output: on its JSON value, an array if it has more or none, or else a text. It
@@ -180,6 +210,7 @@ func (x *savedPipelines) expect(ctx context.Context, deps stages.Deps, t *pipeli
 	}
 	args := append(readingJQ(output), "-c", "--argjson", "params", string(pipelines.Args(values)), e.JQ)
 	stage := map[string]any{"type": "command", "command": "jq", "args": args}
+	deps.Runs = nil // the expectation is no run
 	check, errs := stages.CompileFed(ctx, []byte(texts.JSON([]any{stage})), deps)
 	if errs != nil {
 		return "", planError(errs)

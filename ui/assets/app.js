@@ -138,6 +138,7 @@ on("click", (e) => {
   if ((found = hit("[data-opens]"))) document.getElementById(found.dataset.opens).showModal();
   else if (hit("[data-theme-switch]")) theme();
   else if ((found = hit("[data-dismiss]"))) found.parentElement.remove();
+  else if ((found = hit("[data-clear]"))) document.getElementById(found.dataset.clear).replaceChildren();
   else if ((found = hit("[data-copy], [data-copy-from]"))) copy(found);
   else if ((found = hit("[data-menu]"))) found.setAttribute("aria-expanded", document.body.classList.toggle("menu-open"));
   else if (e.target.matches("dialog")) e.target.close(); // beside its box
