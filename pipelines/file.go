@@ -44,9 +44,10 @@ type Definition struct {
 
 // An Example is a call and what must be true of its output.
 type Example struct {
-	Args  json.RawMessage
-	JQ    string // a program that gives true for the right output; empty: any output is right
-	Wrong string // why its arguments do not fit the parameters; empty: they do
+	Args   json.RawMessage
+	JQ     string // a program that gives true for the right output; empty: any output is right
+	Offset int    // of the example in its file
+	Wrong  string // why its arguments do not fit the parameters; empty: they do
 }
 
 // Parse reads a file. All mistakes come in one error, a line each: path:line: key: message.
@@ -260,7 +261,7 @@ func (r *reader) examples(d *Definition, key string, v *hujson.Value) {
 	}
 	for i := range array.Elements {
 		element, at := &array.Elements[i], fmt.Sprintf("%s[%d]", key, i)
-		e := Example{Args: json.RawMessage("{}")}
+		e := Example{Args: json.RawMessage("{}"), Offset: element.StartOffset}
 		r.members(element, at, func(name string) func(*hujson.Value) {
 			switch name {
 			case "args":

@@ -126,6 +126,23 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// TestWrongExample: an example that does not fit the parameters has a mistake of its own, and the file has none.
+func TestWrongExample(t *testing.T) {
+	text := file(said, params(`{"x": {"type": "integer"}}`), args(`{"a": {"$param": "x"}}`), `"examples": [{"args": {"x": 1}},`+"\n"+`{"args": {"y": 1}}, {"args": {"x": "one"}}]`)
+	d, err := pipelines.Parse("f.json", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pipelines.Saved{Path: "f.json", Definition: d, Version: pipelines.Version{Text: text}}
+	want := `f.json:6: examples[1].args: unknown field "y" (the fields are x); f.json:6: examples[2].args: x must be an integer, got "one"`
+	if got := strings.Join(p.WrongExamples(), "; "); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := (pipelines.Saved{}).WrongExamples(); got != nil {
+		t.Errorf("a file that cannot be read has the wrong examples %q", got)
+	}
+}
+
 // FuzzParse: whatever the file is, there is an error or a plan that is JSON with its own parameters alone.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{

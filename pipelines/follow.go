@@ -141,7 +141,7 @@ func difference(before, after map[string]Tool) Change {
 				c.Shadowed = append(c.Shadowed, path)
 			}
 		}
-		if wrong := t.Definition.WrongExamples(); wrong != nil && !slices.Equal(wrong, old.Definition.WrongExamples()) {
+		if wrong := t.WrongExamples(); wrong != nil && !slices.Equal(wrong, old.WrongExamples()) {
 			c.WrongExamples[name] = wrong
 		}
 		switch {

@@ -191,14 +191,15 @@ func (r *reader) checkDefaults(d *Definition) {
 	}
 }
 
-// WrongExamples has a sentence for each example that does not fit the parameters.
-func (d *Definition) WrongExamples() (list []string) {
-	if d == nil {
+// WrongExamples has a line for each example that does not fit the parameters: path:line: key: message.
+func (p Saved) WrongExamples() (list []string) {
+	if p.Definition == nil {
 		return nil
 	}
-	for i, e := range d.Examples {
+	for i, e := range p.Definition.Examples {
 		if e.Wrong != "" {
-			list = append(list, fmt.Sprintf("example %d does not fit the parameters: %s", i+1, e.Wrong))
+			line := 1 + strings.Count(p.Version.Text[:min(e.Offset, len(p.Version.Text))], "\n")
+			list = append(list, fmt.Sprintf("%s:%d: examples[%d].args: %s", p.Path, line, i, e.Wrong))
 		}
 	}
 	return list

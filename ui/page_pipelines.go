@@ -370,23 +370,29 @@ func newSaved(v *Visit) (any, error) {
 
 // checkSaved answers the editor.
 func checkSaved(v *Visit) (any, error) {
-	list := []problem{}
-	if err := v.checkText(v.PathValue("name"), v.PostFormValue("text")); err != nil {
-		list = append(list, problem{Message: texts.Fit(err.Error(), 4000), Severity: "error"})
-	}
-	return v.JSON(map[string]any{"problems": list})
+	return v.JSON(map[string]any{"problems": v.checkText(v.PathValue("name"), v.PostFormValue("text"))})
 }
 
 // checkText says what is wrong with the text of a file.
-func (v *Visit) checkText(name, text string) error {
+func (v *Visit) checkText(name, text string) []problem {
+	list := []problem{}
+	add := func(at, severity, text string) {
+		list = append(list, problem{At: at, Message: texts.Fit(text, 4000), Severity: severity})
+	}
 	d, err := pipelines.Parse(name+".json", []byte(text))
 	if err != nil {
-		return err
+		add("", "error", err.Error())
+		return list
 	}
 	if e := v.Options().Pipelines.Set().Inspect(v.Context(), name, d, ""); e != nil {
-		return e
+		add("", "error", e.Error())
 	}
-	return nil
+	for i, e := range d.Examples {
+		if e.Wrong != "" {
+			add("/examples/"+strconv.Itoa(i), "warning", "The example does not fit the parameters: "+e.Wrong)
+		}
+	}
+	return list
 }
 
 func saveSaved(v *Visit) (any, error) {

@@ -121,7 +121,7 @@ func describePipeline(t *pipelines.Tool) pipelineJSON {
 	v := t.Version
 	one := pipelineJSON{
 		Name: t.Name, Version: v.Number, Hash: v.Hash, Signature: t.Long, ReadOnly: t.Hints.ReadOnly, Author: v.Author, Private: v.Private(),
-		Path: t.Path, Shadows: t.Shadows, Wrong: t.Definition.WrongExamples(),
+		Path: t.Path, Shadows: t.Shadows, Wrong: t.WrongExamples(),
 	}
 	if t.Definition != nil {
 		one.Description, one.Parameters = t.Definition.Description, t.Schema

@@ -65,8 +65,8 @@ func (d *diagnosis) describePipelines(ctx context.Context, pool *upstream.Pool) 
 	}
 	before, fit := len(d.findings), 0
 	for _, t := range set.Tools(ctx, pipelines.Operator()) {
-		for _, wrong := range t.Definition.WrongExamples() {
-			d.add(statusWarning, "correct the example or the parameters in "+t.Path, "%s: %s", t.Name, gateway.Plain(wrong, true))
+		for _, wrong := range t.WrongExamples() {
+			d.add(statusWarning, "correct the example or the parameters; calls work all the same", "an example of %s is wrong: %s", t.Name, gateway.Plain(wrong, true))
 		}
 		if t.Broken == nil {
 			fit++

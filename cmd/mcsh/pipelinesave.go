@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
 )
@@ -67,12 +68,18 @@ func (p *program) savePipeline(ctx context.Context, name string, o *saveOptions)
 	if where == "" {
 		where = name + ".json"
 	}
-	if _, err := pipelines.Parse(where, text); err != nil {
+	d, err := pipelines.Parse(where, text)
+	if err != nil {
 		return configError("docs/saved-pipelines.md has the form", err)
 	}
 	v, err := store.Save(ctx, name, text, o.base, pipelines.Author{})
 	if err != nil {
 		return pipelineFailure(err)
+	}
+	for i, e := range d.Examples {
+		if e.Wrong != "" {
+			fmt.Fprintf(p.stderr, "example %d does not fit the parameters: %s\n", i+1, gateway.Plain(e.Wrong, true))
+		}
 	}
 	return p.print(changedJSON{name, v.Number, "saved"}, fmt.Sprintf("saved %s@%d\n", name, v.Number))
 }
