@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/ui"
@@ -50,19 +48,8 @@ func (s *savedShown) Plan(ctx context.Context, t *pipelines.Tool, args json.RawM
 // Test implements [ui.Pipelines].
 func (s *savedShown) Test(ctx context.Context, t *pipelines.Tool) (list []ui.Tested, err error) {
 	person := s.shown.person(ctx)
-	run := func(ctx context.Context, e *madeExample, out io.Writer, dry bool) (string, stages.Report, error) {
-		values, err := e.tool.Definition.Values(ctx, e.args)
-		if err != nil {
-			return "", stages.Report{}, err
-		}
-		plan, err := e.tool.Definition.Fill(values)
-		if err != nil {
-			return "", stages.Report{}, err
-		}
-		return person.Run(ctx, gateway.Trial{Name: e.tool.Name, Plan: plan.Stages, Pipeline: e.plan, Dry: dry}, out)
-	}
 	err = person.Work(ctx, func(ctx context.Context, deps stages.Deps, v pipelines.Viewer) error {
-		list = convert(s.test(ctx, t, compiling{deps, v, run}, false), func(j testedJSON) ui.Tested {
+		list = convert(s.test(ctx, t, compiling{deps, v, person.Run}, false), func(j testedJSON) ui.Tested {
 			return ui.Tested{Status: string(j.Status), Run: j.run, Text: j.Text, Output: j.Output, Millis: j.Millis}
 		})
 		return nil

@@ -113,22 +113,12 @@ func (j testedJSON) line() string {
 type compiling struct {
 	deps   stages.Deps
 	viewer pipelines.Viewer
-	run    runExample
-}
-
-// A runExample runs a compiled example. It returns the name of the run, where it has one.
-type runExample func(ctx context.Context, e *madeExample, out io.Writer, dry bool) (run string, report stages.Report, err error)
-
-// A madeExample is an example whose values fill the plan.
-type madeExample struct {
-	tool *pipelines.Tool
-	args json.RawMessage
-	plan *stages.Pipeline
+	run    func(ctx context.Context, t gateway.Trial, out io.Writer) (request string, report stages.Report, err error)
 }
 
 // runUnseen runs an example that nobody lists.
-func runUnseen(ctx context.Context, e *madeExample, out io.Writer, dry bool) (string, stages.Report, error) {
-	report, err := e.plan.Run(ctx, nil, out, stages.RunOptions{DryRun: dry})
+func runUnseen(ctx context.Context, t gateway.Trial, out io.Writer) (string, stages.Report, error) {
+	report, err := t.Pipeline.Run(ctx, nil, out, stages.RunOptions{DryRun: t.Dry})
 	return "", report, err
 }
 
@@ -160,55 +150,63 @@ const shownOutput = 600
 // example runs one example. The output is that of a run that ended well, and was not as expected.
 func (x *savedPipelines) example(ctx context.Context, t *pipelines.Tool, e pipelines.Example, with compiling, forReal bool, is *testedJSON) {
 	is.Status = statusFailed
-	plan, errs, err := x.set.Compile(ctx, t, e.Args, with.deps, with.viewer)
-	switch {
-	case err != nil:
+	made, values, err := x.trial(ctx, t, e, with)
+	if err != nil {
 		is.Text = err.Error()
 		return
-	case errs != nil:
-		is.Text = planError(errs).Error()
-		return
 	}
-	dry := plan.Changes() && !forReal
+	made.Dry = made.Pipeline.Changes() && !forReal
 	out := &bounded{max: jsonOutputMax}
-	run, report, err := with.run(ctx, &madeExample{t, e.Args, plan}, out, dry)
+	run, report, err := with.run(ctx, made, out)
 	is.run = run
 	switch d := report.DryRun; {
 	case out.full:
 		is.Text = "the output is larger than " + texts.Bytes(jsonOutputMax)
 	case err != nil:
 		is.Text = err.Error()
-	case dry && d != nil && d.Place != "":
+	case made.Dry && d != nil && d.Place != "":
 		is.Status, is.Text = statusDry, fmt.Sprintf("stage %s (%s) may change something, and was not called; --for-real calls it", d.Place, d.Label)
 	case e.JQ == "":
 		is.Status = statusOK
 	default:
-		is.Status, is.Text = x.verdict(ctx, with.deps, t, e, out.buf.Bytes())
-		if is.Status == statusFailed {
-			is.Output = texts.Fit(out.buf.String(), shownOutput)
-		}
+		x.judge(ctx, with.deps, values, e.JQ, out.buf.Bytes(), is)
 	}
 }
 
-// verdict says whether the output of an example is as expected.
-func (x *savedPipelines) verdict(ctx context.Context, deps stages.Deps, t *pipelines.Tool, e pipelines.Example, output []byte) (status, string) {
-	switch got, err := x.expect(ctx, deps, t, e, output); {
-	case err != nil:
-		return statusFailed, fmt.Sprintf("the expectation %s fails: %v", e.JQ, err)
-	case got != "true":
-		return statusFailed, fmt.Sprintf("the output is not as expected: jq %s gives %s", e.JQ, texts.Fit(got, 100))
+// trial compiles an example with its values.
+func (x *savedPipelines) trial(ctx context.Context, t *pipelines.Tool, e pipelines.Example, with compiling) (made gateway.Trial, values map[string]json.RawMessage, err error) {
+	if values, err = t.Definition.Values(ctx, e.Args); err != nil {
+		return made, nil, err
 	}
-	return statusOK, ""
+	filled, err := t.Definition.Fill(values)
+	if err != nil {
+		return made, nil, err
+	}
+	plan, errs, err := x.set.Compile(ctx, t, e.Args, with.deps, with.viewer)
+	if errs != nil {
+		err = planError(errs)
+	}
+	return gateway.Trial{Name: t.Name, Plan: filled.Stages, Pipeline: plan}, values, err
+}
+
+// judge says whether an output is as expected.
+func (x *savedPipelines) judge(ctx context.Context, deps stages.Deps, values map[string]json.RawMessage, jq string, output []byte, is *testedJSON) {
+	switch got, err := x.expect(ctx, deps, values, jq, output); {
+	case err != nil:
+		is.Text = fmt.Sprintf("the expectation %s fails: %v", jq, err)
+	case got != "true":
+		is.Text = fmt.Sprintf("the output is not as expected: jq %s gives %s", jq, texts.Fit(got, 100))
+	default:
+		is.Status = statusOK
+		return
+	}
+	is.Output = texts.Fit(string(output), shownOutput)
 }
 
 // expect runs the jq program of an example on the output: on its JSON value, an array if it has more or none, or else a text. It
 // has the parameters in $params.
-func (x *savedPipelines) expect(ctx context.Context, deps stages.Deps, t *pipelines.Tool, e pipelines.Example, output []byte) (string, error) {
-	values, err := t.Definition.Values(ctx, e.Args)
-	if err != nil {
-		return "", err
-	}
-	args := append(readingJQ(output), "-c", "--argjson", "params", string(pipelines.Args(values)), e.JQ)
+func (x *savedPipelines) expect(ctx context.Context, deps stages.Deps, values map[string]json.RawMessage, jq string, output []byte) (string, error) {
+	args := append(readingJQ(output), "-c", "--argjson", "params", string(pipelines.Args(values)), jq)
 	stage := map[string]any{"type": "command", "command": "jq", "args": args}
 	deps.Runs = nil // the expectation is no run
 	check, errs := stages.CompileFed(ctx, []byte(texts.JSON([]any{stage})), deps)
@@ -216,7 +214,7 @@ func (x *savedPipelines) expect(ctx context.Context, deps stages.Deps, t *pipeli
 		return "", planError(errs)
 	}
 	out := &bounded{max: jsonOutputMax}
-	_, err = check.Run(ctx, bytes.NewReader(output), out, stages.RunOptions{})
+	_, err := check.Run(ctx, bytes.NewReader(output), out, stages.RunOptions{})
 	return strings.TrimSpace(out.buf.String()), err
 }
 
