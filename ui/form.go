@@ -235,6 +235,7 @@ func (f *Field) show(args json.RawMessage) {
 		}
 	}
 }
+
 func plainText(raw json.RawMessage) string {
 	if text := textOf(raw); text != "" {
 		return text

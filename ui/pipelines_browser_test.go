@@ -111,7 +111,6 @@ func TestParametersForm(t *testing.T) {
 		t.Errorf("the run has the values %s", got)
 	}
 	looks(p, "pipeline-form")
-	document(p, "pipeline.png", false)
 }
 
 // TestExamplesAreRuns: examples that are run from the page are runs of the person; one that does not fit fails alone.

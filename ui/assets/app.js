@@ -79,6 +79,8 @@ function restarted() {
   else location.reload();
 }
 
+on("input", (e) => e.target.closest("form.call")?.setAttribute("data-unsaved", ""));
+
 // A page that nobody sees has no stream: browsers have few connections to one address.
 on("visibilitychange", () => {
   if (document.hidden) {
