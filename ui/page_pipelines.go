@@ -158,7 +158,14 @@ func (v *Visit) saved() (*pipelines.Tool, error) {
 	return t, nil
 }
 
-func showPipeline(v *Visit) (any, error) { return v.pipelineView() }
+func showPipeline(v *Visit) (any, error) {
+	p, err := v.pipelineView()
+	if err != nil {
+		return nil, err
+	}
+	p.link(v.URL.Query().Get("args"))
+	return p, nil
+}
 
 func (v *Visit) pipelineView() (*pipelineView, error) {
 	t, err := v.saved()
