@@ -142,7 +142,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	report, err = p.Run(ctx, nil, out, options)
 	err = explained(ctx, err)
 	defer func() { ended(report, out.bytes, out.shape != nil, err) }()
-	g.logRun(req.Extra, request, options.Trace, report, out, err)
+	g.logRun(req.Extra, request, options.Trace, report, out.characters, err)
 	if err == nil {
 		if result, err = out.result(report, func() fullOutput { return keptOutput(g.runsOf(req.Extra), report.Run) }); err != nil {
 			g.logInternal(asError(err))
@@ -175,7 +175,7 @@ type replyReport struct {
 }
 
 // logRun logs one line per run, without arguments and data: they may be secret.
-func (g *Gateway) logRun(extra *mcp.RequestExtra, request string, trace stages.Trace, report stages.Report, out *reply, err error) {
+func (g *Gateway) logRun(extra *mcp.RequestExtra, request string, trace stages.Trace, report stages.Report, characters int64, err error) {
 	fields := []zap.Field{
 		zap.String("request", request),
 		g.logCaller(extra),
@@ -183,7 +183,7 @@ func (g *Gateway) logRun(extra *mcp.RequestExtra, request string, trace stages.T
 		zap.Int64("calls", report.AllCalls()),
 		zap.Strings("tools", calledTools(report.Stages)),
 		zap.Duration("elapsed", report.Elapsed),
-		zap.Int64("characters", out.characters),
+		zap.Int64("characters", characters),
 	}
 	if id := trace.ID(); id != "" {
 		fields = append(fields, zap.String("trace", id))

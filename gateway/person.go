@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -56,16 +59,55 @@ func (p Person) Call(ctx context.Context, name string, args any) (*mcp.CallToolR
 }
 
 // Work calls f, which checks or runs saved pipelines, in a slot of the runs and with what a pipeline of the person has: servers,
-// limits and saved pipelines. Nothing of it is kept.
+// limits, kept outputs and saved pipelines.
 func (p Person) Work(ctx context.Context, f func(context.Context, stages.Deps, pipelines.Viewer) error) error {
 	ctx, end, err := p.g.begin(p.View(ctx), p.g.runs, p.extra)
 	if err != nil {
 		return err
 	}
 	defer end()
-	deps := p.g.depsOf(p.extra)
-	deps.Runs = nil
-	return f(ctx, deps, p.g.viewer(ctx, p.extra))
+	return f(ctx, p.g.depsOf(p.extra), p.g.viewer(ctx, p.extra))
+}
+
+// A Trial is a saved pipeline that was compiled to be tried.
+type Trial struct {
+	Name     string
+	Plan     json.RawMessage // its stages, with values for the parameters
+	Pipeline *stages.Pipeline
+	Dry      bool
+}
+
+// Run runs a pipeline within [Person.Work]. It is listed, observed and logged as a run of a client with the same identity, under the
+// name that it returns.
+func (p Person) Run(ctx context.Context, t Trial, out io.Writer) (request string, report stages.Report, err error) {
+	request, err = newRequest(), errPanic
+	req := &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: t.Name}, Extra: p.extra}
+	row := control.Run{Request: request, Started: time.Now(), Stages: t.Pipeline.Len(), DryRun: t.Dry}
+	ctx, known, drop := p.g.beginRun(Heard(ctx, Hearing{}), req, row, t.Plan, "")
+	defer drop()
+	counted := &counting{Writer: out}
+	defer func() { known.End(report, counted.n, err) }()
+	outlast, end := p.g.outlasting(ctx)
+	defer end()
+	options := stages.RunOptions{Outlast: outlast, Timeout: p.g.longest(), Begun: known.Follow, Forgets: p.g.calls.closing, DryRun: t.Dry}
+	ctx, options, ended := p.g.o.Watch.Run(ctx, request, "", options)
+	defer func() { ended(report, counted.n, false, err) }()
+	report, err = t.Pipeline.Run(ctx, nil, counted, options)
+	err = explained(ctx, err)
+	p.g.logRun(p.extra, request, options.Trace, report, counted.n, err)
+	return request, report, err
+}
+
+// counting counts the bytes that pass.
+type counting struct {
+	io.Writer
+	n int64
+}
+
+func (c *counting) Write(data []byte) (int, error) {
+	n, err := c.Writer.Write(data)
+	c.n += int64(n)
+	return n, err
 }
 
 // Read reads a resource of a server. The answer is that for clients.

@@ -47,6 +47,7 @@ type Example struct {
 	Args   json.RawMessage
 	JQ     string // a program that gives true for the right output; empty: any output is right
 	Offset int    // of the example in its file
+	Wrong  string // why its arguments do not fit the parameters; empty: they do
 }
 
 // Parse reads a file. All mistakes come in one error, a line each: path:line: key: message.

@@ -74,7 +74,6 @@ func TestParse(t *testing.T) {
 		{file(said, params(`{"x": {}}`), `"pipeline": [{"type": "command", "command": "sed", "args": ["-n", "-e", {"$param": "x"}]}]`), `pipeline[0].args[2]: the parameter "x" cannot be the program of sed`},
 		{file(said, params(`{"x": {}}`), `"pipeline": [{"type": "command", "command": "grep", "args": [{"$param": "x"}]}]`), ""},
 		{file(said, params(`{"x": {"type": "integer", "default": "a"}}`), args(`{"a": {"$param": "x"}}`)), "f.json:3: parameters: a default is not allowed by its own schema: x must be an integer"},
-		{file(said, params(`{"x": {"type": "integer"}}`), args(`{"a": {"$param": "x"}}`), `"examples": [{"args": {"y": 1}}]`), `f.json:5: examples[0].args: unknown field "y"`},
 		{file(said, plan, `"examples": [{"arg": {}}]`), `f.json:4: examples[0].arg: unknown key, want one of args, expect; did you mean "args"?`},
 		{file(said, plan, `"examples": [{"expect": {"jq": 1}}]`), "f.json:4: examples[0].expect.jq: want a string"},
 		{file(said, plan, `"outputSchema": {"type": "array"}`), `f.json:4: outputSchema: want a JSON Schema with "type": "object"`},
@@ -134,6 +133,23 @@ func TestFill(t *testing.T) {
 	}
 	if got := fmt.Sprint(filled.Values); got != "map[2.left.1.1:[2]]" {
 		t.Errorf("the values are at %s", got)
+	}
+}
+
+// TestWrongExample: an example that does not fit the parameters has a mistake of its own, and the file has none.
+func TestWrongExample(t *testing.T) {
+	text := file(said, params(`{"x": {"type": "integer"}}`), args(`{"a": {"$param": "x"}}`), `"examples": [{"args": {"x": 1}},`+"\n"+`{"args": {"y": 1}}, {"args": {"x": "one"}}]`)
+	d, err := pipelines.Parse("f.json", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pipelines.Saved{Path: "f.json", Definition: d, Version: pipelines.Version{Text: text}}
+	want := `f.json:6: examples[1].args: unknown field "y" (the fields are x); f.json:6: examples[2].args: x must be an integer, got "one"`
+	if got := strings.Join(p.WrongExamples(), "; "); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := (pipelines.Saved{}).WrongExamples(); got != nil {
+		t.Errorf("a file that cannot be read has the wrong examples %q", got)
 	}
 }
 

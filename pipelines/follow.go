@@ -58,6 +58,8 @@ type Change struct {
 
 	Shadowed []string // files that do not count, since these began to be so
 
+	WrongExamples map[string][]string // by pipeline: its examples that do not fit, where that is new
+
 	Err error // of reading the directories; nil: none
 }
 
@@ -112,12 +114,12 @@ func pending(tools map[string]Tool) bool {
 }
 
 func (c Change) isZero() bool {
-	return len(c.Names)+len(c.Broken)+len(c.Shadowed) == 0 && c.Err == nil
+	return len(c.Names)+len(c.Broken)+len(c.Shadowed)+len(c.WrongExamples) == 0 && c.Err == nil
 }
 
 // difference compares the tools before and after a change.
 func difference(before, after map[string]Tool) Change {
-	c := Change{Names: map[string][]string{}, Broken: map[string]error{}}
+	c := Change{Names: map[string][]string{}, Broken: map[string]error{}, WrongExamples: map[string][]string{}}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after)))))) {
 		old, known := before[name]
 		t, left := after[name]
@@ -137,6 +139,9 @@ func difference(before, after map[string]Tool) Change {
 			if !slices.Contains(old.Shadows, path) {
 				c.Shadowed = append(c.Shadowed, path)
 			}
+		}
+		if wrong := t.WrongExamples(); wrong != nil && !slices.Equal(wrong, old.WrongExamples()) {
+			c.WrongExamples[name] = wrong
 		}
 	}
 	return c

@@ -154,8 +154,9 @@ func (d *Definition) guesses(ctx context.Context, in stages.Input) (values map[s
 	}
 	var written []exactjson.Member
 	for _, e := range slices.Backward(d.Examples) {
-		members, _ := exactjson.List(e.Args)
-		written = append(written, members...)
+		if members, _ := exactjson.List(e.Args); e.Wrong == "" {
+			written = append(written, members...)
+		}
 	}
 	for _, m := range append(written, d.defaults()...) {
 		values[m.Name] = m.Value

@@ -185,18 +185,32 @@ func (d *Definition) defaults() (list []exactjson.Member) {
 	return list
 }
 
-// checkDefaults refuses defaults and examples that the schema does not allow.
+// checkDefaults refuses defaults that the schema does not allow, and marks examples that do not fit: they are no part of a call.
 func (r *reader) checkDefaults() {
 	d := r.d
 	wrong, _ := d.check(context.Background(), object(d.defaults()), true)
 	for _, why := range wrong {
 		r.fail(strings.Index(string(r.text), `"parameters"`), "parameters", "a default is not allowed by its own schema: %s", why)
 	}
-	for i, e := range d.Examples {
-		if _, err := d.Values(context.Background(), e.Args); err != nil {
-			r.fail(e.Offset, fmt.Sprintf("examples[%d].args", i), "%s", err.(*stages.Error).Msg)
+	for i := range d.Examples {
+		if _, err := d.Values(context.Background(), d.Examples[i].Args); err != nil {
+			d.Examples[i].Wrong = err.(*stages.Error).Msg
 		}
 	}
+}
+
+// WrongExamples has a line for each example that does not fit the parameters: path:line: key: message.
+func (p Saved) WrongExamples() (list []string) {
+	if p.Definition == nil {
+		return nil
+	}
+	for i, e := range p.Definition.Examples {
+		if e.Wrong != "" {
+			line := 1 + strings.Count(p.Version.Text[:min(e.Offset, len(p.Version.Text))], "\n")
+			list = append(list, fmt.Sprintf("%s:%d: examples[%d].args: %s", p.Path, line, i, e.Wrong))
+		}
+	}
+	return list
 }
 
 // Names are the names of the parameters, in the order of the file; none of a file that cannot be used.

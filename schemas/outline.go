@@ -59,8 +59,15 @@ type outliner struct {
 
 // outline reads the declarations of a schema, whether it compiles or not.
 func (d *document) outline() *outliner {
+	return d.outlineOf(d.root)
+}
+
+// outlineOf reads the declarations of schemas that must all hold.
+func (d *document) outlineOf(all ...*node) *outliner {
 	o := &outliner{document: d, left: maxOutline, declared: map[string]*node{}, required: map[string]bool{}}
-	o.visit(d.root, true)
+	for _, s := range all {
+		o.visit(s, true)
+	}
 	return o
 }
 

@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
@@ -264,11 +263,10 @@ func either(all []string) string {
 	return strings.Join(all, "|")
 }
 
-// compact writes JSON in one line.
+// compact writes JSON in one line, unless it is long.
 func compact(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if len(raw) > 1000 || json.Compact(&b, raw) != nil {
+	if len(raw) > 1000 {
 		return "..."
 	}
-	return b.String()
+	return inLine(raw)
 }

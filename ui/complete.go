@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcsh-dev/mcsh/internal/exactjson"
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
@@ -18,18 +17,17 @@ import (
 type Words interface {
 	Servers(ctx context.Context) []Word
 	Tools(ctx context.Context, server string) []Word
-	// Tool returns the arguments of a tool, and the jq paths of what it has returned.
-	Tool(ctx context.Context, server, name string) (args []Word, paths []string)
+	// Tool returns the schema of the arguments of a tool, and the jq paths of what it has returned.
+	Tool(ctx context.Context, server, name string) (input json.RawMessage, paths []string)
 	Commands() []Word
 }
 
 // A Word is something that can be written at a place.
 type Word struct {
 	Name   string
-	Detail string   // in a few words
-	Info   string   // a sentence or more
-	Insert string   // as JSON; empty: the name as a string
-	Values []string // of an argument, as JSON, where they are few
+	Detail string // in a few words
+	Info   string // a sentence or more
+	Insert string // as JSON; empty: the name as a string
 }
 
 // maxWords bounds the words that are proposed at once.
@@ -170,15 +168,12 @@ func complete(ctx context.Context, w Words, text, before string) []option {
 	case at == n-1:
 		return options(valueWords(ctx, w, stage, top.key))
 	case at == n-2 && s.open[at].key == "args" && stage["server"] != "":
-		args, _ := w.Tool(ctx, stage["server"], stage["name"])
+		input, _ := w.Tool(ctx, stage["server"], stage["name"])
+		args, _ := fieldsOf(input)
 		if !top.value {
-			return options(inserting(args))
+			return options(memberWords(args.Fields))
 		}
-		i := slices.IndexFunc(args, func(a Word) bool { return a.Name == top.key })
-		if i < 0 {
-			return nil
-		}
-		return options(literals(args[i].Values))
+		return options(choiceWords(args.Fields, top.key))
 	case at == n-2 && s.open[at].key == "args" && stage["command"] == "jq" && s.within:
 		return pathOptions(ctx, w, s, text, at)
 	}
@@ -196,12 +191,7 @@ func valueWords(ctx context.Context, w Words, stage map[string]string, key strin
 	if words != nil {
 		return words()
 	}
-	for _, f := range kindFields(stage["type"]) {
-		if f.Name == key {
-			return literals(f.Values)
-		}
-	}
-	return nil
+	return choiceWords(kindFields(stage["type"]), key)
 }
 
 var jqPath = lazy.Regexp(`[.\w\[\]]*$`)
@@ -241,19 +231,35 @@ func options(words []Word) []option {
 	return list
 }
 
-// inserting makes words the names of members.
-func inserting(words []Word) []Word {
-	list := slices.Clone(words)
-	for i, w := range list {
-		list[i].Insert = texts.JSON(w.Name) + ": "
+// memberWords are members of an object.
+func memberWords(fields []schemas.Field) (list []Word) {
+	for _, f := range fields {
+		w := Word{Name: f.Name, Detail: f.Type(), Info: f.Description, Insert: texts.JSON(f.Name) + ": " + emptyOf(f)}
+		if f.Required {
+			w.Detail += ", required"
+		}
+		list = append(list, w)
 	}
 	return list
 }
 
-func literals(values []string) (list []Word) {
+// emptyOf is what somebody writes into.
+func emptyOf(f schemas.Field) string {
+	return map[string]string{"string": `""`, "object": "{}", "array": "[]"}[strings.Join(f.Types, " ")]
+}
+
+// choiceWords are the values of a member that takes only some.
+func choiceWords(fields []schemas.Field, name string) (list []Word) {
+	i := slices.IndexFunc(fields, func(f schemas.Field) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	values := fields[i].Choices
+	if len(values) == 0 && slices.Contains(fields[i].Types, "boolean") {
+		values = []string{"true", "false"}
+	}
 	for _, value := range values {
-		name := strings.Trim(value, `"`)
-		list = append(list, Word{Name: name, Insert: value})
+		list = append(list, Word{Name: plainText(json.RawMessage(value)), Insert: value})
 	}
 	return list
 }
@@ -263,8 +269,8 @@ func kindWords() (list []Word) {
 	for _, k := range stages.Kinds() {
 		insert := `{"type": ` + texts.JSON(k.Name)
 		for _, f := range kindFields(k.Name) {
-			if f.Detail == "required" && f.Name != "type" {
-				insert += ", " + texts.JSON(f.Name) + ": " + f.Insert
+			if f.Required && f.Name != "type" {
+				insert += ", " + texts.JSON(f.Name) + ": " + emptyOf(f)
 			}
 		}
 		list = append(list, Word{Name: k.Name, Detail: k.Summary, Insert: insert + "}"})
@@ -282,72 +288,38 @@ func kindNames() []Word {
 }
 
 // fieldWords are the fields that a stage does not have yet.
-func fieldWords(kind, stage string) (list []Word) {
-	for _, f := range kindFields(kind) {
-		if !strings.Contains(stage[:min(len(stage), 2000)], texts.JSON(f.Name)+":") {
-			list = append(list, Word{Name: f.Name, Detail: f.Detail, Info: f.Info, Insert: texts.JSON(f.Name) + ": " + f.Insert})
-		}
-	}
-	return list
+func fieldWords(kind, stage string) []Word {
+	return memberWords(slices.DeleteFunc(slices.Clone(kindFields(kind)), func(f schemas.Field) bool {
+		return strings.Contains(stage[:min(len(stage), 2000)], texts.JSON(f.Name)+":")
+	}))
 }
 
-// published is the JSON Schema of execute_pipeline, which has the fields of each kind of stage.
-var published = sync.OnceValue(func() map[string][]Word {
+// published has the fields of each kind of stage, from the JSON Schema of execute_pipeline.
+var published = sync.OnceValue(func() map[string][]schemas.Field {
 	var doc struct {
 		Defs struct {
-			Stage struct {
-				OneOf []struct {
-					Properties json.RawMessage
-					Required   []string
-				}
-			}
+			Stage struct{ OneOf []json.RawMessage }
 		} `json:"$defs"`
 	}
-	all := map[string][]Word{}
+	all := map[string][]schemas.Field{}
 	if json.Unmarshal(schemas.ExecutePipeline(stages.Kinds(), schemas.Options{}), &doc) != nil {
 		return all
 	}
 	for _, kind := range doc.Defs.Stage.OneOf {
-		fields, _ := exactjson.List(kind.Properties) // the schema is ours
-		name, list := "", []Word{}
-		for _, f := range fields {
-			var s fieldSchema
-			_ = json.Unmarshal(f.Value, &s)
+		said, _ := fieldsOf(kind) // the schema is ours
+		for _, f := range said.Fields {
 			if f.Name == "type" {
-				name = s.Const
+				all[plainText(json.RawMessage(f.Choices[0]))] = said.Fields
 			}
-			list = append(list, s.word(f.Name, slices.Contains(kind.Required, f.Name)))
 		}
-		all[name] = list
 	}
 	return all
 })
 
 // kindFields are the fields of a kind of stage; of no kind: type alone.
-func kindFields(kind string) []Word {
+func kindFields(kind string) []schemas.Field {
 	if fields := published()[kind]; fields != nil {
 		return fields
 	}
-	return []Word{{Name: "type", Detail: "required", Insert: `""`}}
-}
-
-// A fieldSchema is what is read of the schema of a field.
-type fieldSchema struct {
-	Type, Const, Description string
-	Enum                     []any
-}
-
-// word describes a field.
-func (s fieldSchema) word(name string, required bool) Word {
-	w := Word{Name: name, Detail: s.Type, Info: s.Description, Insert: map[string]string{"string": `""`, "object": "{}", "array": "[]"}[s.Type]}
-	if required {
-		w.Detail = "required"
-	}
-	if s.Type == "boolean" || s.Type == "" {
-		w.Values = []string{"true", "false"}
-	}
-	for _, value := range s.Enum {
-		w.Values = append(w.Values, texts.JSON(value))
-	}
-	return w
+	return []schemas.Field{{Name: "type", Required: true, Types: []string{"string"}}}
 }

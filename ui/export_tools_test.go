@@ -9,24 +9,15 @@ import (
 // ReadForm returns what a form made from a schema reads, and whether a value cannot be sent.
 func ReadForm(schema json.RawMessage, entered url.Values) (args json.RawMessage, wrong bool) {
 	f, _ := formOf(schema)
-	args = f.readObject(entered)
+	f.enter(entered)
+	args = f.json()
 	return args, f.Any()
 }
 
-// Refilled returns what a form reads that shows some arguments.
-func Refilled(schema, args json.RawMessage) json.RawMessage {
+// Refilled reports whether a form shows some arguments as they are.
+func Refilled(schema, args json.RawMessage) bool {
 	f, _ := formOf(schema)
-	f.fill(args)
-	entered := url.Values{}
-	var collect func(*Field)
-	collect = func(f *Field) {
-		for _, one := range f.Fields {
-			entered.Set("a"+one.Path, one.Value)
-			collect(one)
-		}
-	}
-	collect(f)
-	return f.readObject(entered)
+	return f.fill(args)
 }
 
 // FieldKinds returns the kinds of the fields of a form by their paths.

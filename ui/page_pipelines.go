@@ -26,7 +26,7 @@ type Pipelines interface {
 	// Plan returns the stages of a pipeline with values for its parameters.
 	Plan(ctx context.Context, t *pipelines.Tool, args json.RawMessage) ([]stages.PlanStage, error)
 
-	// Test runs the examples of a pipeline: dry where they would change something.
+	// Test runs the examples of a pipeline, as runs of the person: dry where they would change something.
 	Test(ctx context.Context, t *pipelines.Tool) ([]Tested, error)
 
 	// Draft returns the text of a file with a plan, and Diff what differs between two texts.
@@ -36,8 +36,8 @@ type Pipelines interface {
 
 // A Tested is what has come of an example.
 type Tested struct {
-	Status string // ok, dry, failed or note
-	Args   string
+	Status string // ok, dry or failed
+	Run    string // its request; empty: nothing has run
 	Text   string
 	Output string
 	Millis int64
@@ -67,6 +67,7 @@ func pipelinePage() page {
 		path: "pipelines/{name}", title: "Pipeline", file: "pipeline.html", above: "pipelines", there: hasPipelines, show: showPipeline,
 		acts: []act{
 			{"pipelines/{name}/run", runSaved},
+			{"pipelines/{name}/form", switchSavedForm},
 			{"pipelines/{name}/test", testSaved},
 			{"pipelines/{name}/adopt", adoptSaved},
 			{"pipelines/{name}/remove", removeSaved},
@@ -127,18 +128,22 @@ func brokenText(t *pipelines.Tool) string {
 // A pipelineView is what the page of one saved pipeline shows.
 type pipelineView struct {
 	savedRow
-	May        bool // the person may change it
-	At         string
-	Parameters []Word
-	Args       string // an example of values, as JSON
-	Picture    []lane
-	NoPicture  string
-	Versions   []pipelines.Version
-	Compared   string // with the version before, or the chosen one
-	Diff       string
-	Tests      []Tested
-	Tested     bool
-	Result     resultView
+	argsForm
+	May       bool   // the person may change it
+	Hint      string // what to do about a broken one
+	Picture   []lane
+	NoPicture string
+	Versions  []pipelines.Version
+	Compared  string // with the version before, or the chosen one
+	Diff      string
+	Examples  []exampleRow
+	Result    resultView
+}
+
+// An exampleRow is an example of a pipeline, and what has come of it.
+type exampleRow struct {
+	pipelines.Example
+	*Tested // nil: it was not run
 }
 
 // PageTitle names the window.
@@ -153,27 +158,39 @@ func (v *Visit) saved() (*pipelines.Tool, error) {
 	return t, nil
 }
 
-func showPipeline(v *Visit) (any, error) { return v.pipelineView() }
+func showPipeline(v *Visit) (any, error) {
+	p, err := v.pipelineView()
+	if err != nil {
+		return nil, err
+	}
+	p.link(v.URL.Query().Get("args"))
+	return p, nil
+}
 
 func (v *Visit) pipelineView() (*pipelineView, error) {
 	t, err := v.saved()
 	if err != nil {
 		return nil, err
 	}
-	p := &pipelineView{savedRow: savedRow{t, effectOf(t), brokenText(t)}, May: v.Who.Operator, At: "pipelines/" + url.PathEscape(t.Name)}
-	if p.Versions, err = v.Options().Pipelines.Set().Store().Versions(v.Context(), t.Name); err != nil {
-		return nil, problemOf(err)
+	p := &pipelineView{savedRow: savedRow{t, effectOf(t), brokenText(t)}, May: v.Who.Operator}
+	p.At = "pipelines/" + url.PathEscape(t.Name)
+	if e, ok := errors.AsType[*stages.Error](t.Broken); ok {
+		p.Hint = texts.Fit(e.Hint, 600)
 	}
-	if !v.Who.Operator {
-		p.Versions = nil
+	if p.May {
+		if p.Versions, err = v.Options().Pipelines.Set().Store().Versions(v.Context(), t.Name); err != nil {
+			return nil, problemOf(err)
+		}
 	}
 	p.compare(v)
 	if t.Definition == nil {
 		return p, nil
 	}
-	p.Parameters = parameterWords(t)
+	for _, e := range t.Definition.Examples {
+		p.Examples = append(p.Examples, exampleRow{Example: e})
+	}
 	args := exampleArgs(v.Context(), t)
-	p.Args = indented(args)
+	p.argsForm = newArgsForm(p.At, t.Schema, args)
 	if list, err := v.Options().Pipelines.Plan(v.Context(), t, args); err != nil {
 		p.NoPicture = texts.Fit(err.Error(), 600)
 	} else {
@@ -195,68 +212,85 @@ func (p *pipelineView) compare(v *Visit) {
 	}
 }
 
-// parameterWords describes the parameters.
-func parameterWords(t *pipelines.Tool) (list []Word) {
-	for _, name := range t.Info.Input.Properties {
-		w := Word{Name: name, Detail: strings.Join(t.Info.Input.Declared[name].Types, " or ")}
-		if d := t.Info.Input.Declared[name].Default; d != nil {
-			w.Info = "default " + texts.Fit(string(d), 120)
-		}
-		for _, required := range t.Info.Input.Required {
-			if required == name {
-				w.Info = "required"
-			}
-		}
-		list = append(list, w)
-	}
-	return list
-}
-
-// exampleArgs returns values for the parameters: those of the first example, or some that fit the schema.
+// exampleArgs returns values for the parameters: those of the first example that fits, or some that fit the schema.
 func exampleArgs(ctx context.Context, t *pipelines.Tool) json.RawMessage {
-	if t.Definition != nil && len(t.Definition.Examples) > 0 && len(t.Definition.Examples[0].Args) > 0 {
-		return t.Definition.Examples[0].Args
+	for _, e := range t.Definition.Examples {
+		if e.Wrong == "" {
+			return e.Args
+		}
 	}
 	args, _ := schemas.Example(ctx, t.Schema, t.Info.Input)
-	if len(args) == 0 {
-		return json.RawMessage("{}")
-	}
 	return args
+}
+
+// callable returns the page of a pipeline that can be called.
+func (v *Visit) callable() (*pipelineView, error) {
+	p, err := v.pipelineView()
+	if err == nil && p.Reason != "" {
+		err = &Problem{http.StatusConflict, "It cannot be called", p.Reason, p.Hint}
+	}
+	return p, err
+}
+
+// switchSavedForm shows the values in the other mode.
+func switchSavedForm(v *Visit) (any, error) {
+	p, err := v.callable()
+	if err != nil {
+		return nil, err
+	}
+	p.turn(v.PostForm)
+	return p, nil
 }
 
 // runSaved runs a saved pipeline as a stage of the server pipelines, as an agent would.
 func runSaved(v *Visit) (any, error) {
-	p, err := v.pipelineView()
+	p, err := v.callable()
 	if err != nil {
 		return nil, err
 	}
-	args := strings.TrimSpace(cmp.Or(v.PostFormValue("pipeline"), "{}"))
-	if !json.Valid([]byte(args)) {
-		return nil, &Problem{http.StatusUnprocessableEntity, "The values are no JSON", "they are an object with a member for each parameter", ""}
+	args := p.read(v.PostForm)
+	if args == nil || p.refuse(p.Info.Input.Check(v.Context(), args, false)) {
+		return p, nil
 	}
-	plan := `[{"type": "tool", "server": ` + texts.JSON(pipelines.Server) + `, "name": ` + texts.JSON(p.Name) + `, "args": ` + args + `}]`
+	plan := `[{"type": "tool", "server": ` + texts.JSON(pipelines.Server) + `, "name": ` + texts.JSON(p.Name) + `, "args": ` + string(args) + `}]`
 	p.Result = v.run(plan, v.PostFormValue("dry") != "", v.PostFormValue("agreed"))
-	p.Result.Act = p.At + "/run"
+	p.Result.Act, p.Result.Target = p.At+"/run", "#pipeline-call"
 	for i := range p.Result.Problems {
 		p.Result.Problems[i].Fix = nil // it is for the plan around the call
 	}
 	return p, nil
 }
 
-// testSaved runs the examples. They belong to nobody, and have no caller's limits.
+// testSaved runs the examples, with the limits of the person.
 func testSaved(v *Visit) (any, error) {
 	if err := v.operator(); err != nil {
 		return nil, err
 	}
-	p, err := v.pipelineView()
+	p, err := v.callable()
 	if err != nil {
 		return nil, err
 	}
-	if p.Tests, err = v.Options().Pipelines.Test(v.Context(), p.Tool); err != nil {
+	tests, err := v.Options().Pipelines.Test(v.Context(), p.Tool)
+	if err != nil {
 		return nil, problemOf(err)
 	}
-	p.Tested = true
+	for i := range min(len(tests), len(p.Examples)) {
+		one := &tests[i]
+		if !v.keeps(one.Run) {
+			one.Run = ""
+		}
+		p.Examples[i].Tested = one
+	}
 	return p, nil
+}
+
+// keeps reports whether a run can be looked at.
+func (v *Visit) keeps(request string) bool {
+	if request == "" || v.Options().Runs == nil {
+		return false
+	}
+	_, err := v.Options().Runs.Run(v.Viewer(), request)
+	return err == nil
 }
 
 func adoptSaved(v *Visit) (any, error) {
@@ -346,23 +380,29 @@ func checkSaved(v *Visit) (any, error) {
 	if !v.Who.Operator {
 		return nil, v.operator()
 	}
-	list := []problem{}
-	if err := v.checkText(v.PathValue("name"), v.PostFormValue("text")); err != nil {
-		list = append(list, problem{Message: texts.Fit(err.Error(), 4000), Severity: "error"})
-	}
-	return v.JSON(map[string]any{"problems": list})
+	return v.JSON(map[string]any{"problems": v.checkText(v.PathValue("name"), v.PostFormValue("text"))})
 }
 
 // checkText says what is wrong with the text of a file.
-func (v *Visit) checkText(name, text string) error {
+func (v *Visit) checkText(name, text string) []problem {
+	list := []problem{}
+	add := func(at, severity, text string) {
+		list = append(list, problem{At: at, Message: texts.Fit(text, 4000), Severity: severity})
+	}
 	d, err := pipelines.Parse(name+".json", []byte(text))
 	if err != nil {
-		return err
+		add("", "error", err.Error())
+		return list
 	}
 	if e := v.Options().Pipelines.Set().Inspect(v.Context(), name, d, ""); e != nil {
-		return e
+		add("", "error", e.Error())
 	}
-	return nil
+	for i, e := range d.Examples {
+		if e.Wrong != "" {
+			add("/examples/"+strconv.Itoa(i), "warning", "The example does not fit the parameters: "+e.Wrong)
+		}
+	}
+	return list
 }
 
 func saveSaved(v *Visit) (any, error) {

@@ -78,6 +78,7 @@ type planView struct {
 // A resultView is what has become of a run.
 type resultView struct {
 	Act      string // address of the form that runs it
+	Target   string // the part of the page that its answer replaces
 	Request  string
 	Run      *runView // nil: nothing has begun, or it is forgotten
 	Dry      bool
@@ -171,7 +172,7 @@ func runPlan(v *Visit) (any, error) {
 		return nil, &Problem{http.StatusUnprocessableEntity, "There is no pipeline", "the editor is empty", "write an array of stages"}
 	}
 	view := playgroundView{Text: text, Result: v.run(text, v.PostFormValue("dry") != "", v.PostFormValue("agreed"))}
-	view.Result.Act = "playground/run"
+	view.Result.Act, view.Result.Target = "playground/run", "#result"
 	return view, nil
 }
 

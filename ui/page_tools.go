@@ -67,9 +67,8 @@ type Called struct {
 
 // Bounds of the pages of tools.
 const (
-	shownTools  = 200 // in a list at once
-	maxQuery    = 500 // bytes
-	maxArgsText = 1 << 20
+	shownTools = 200 // in a list at once
+	maxQuery   = 500 // bytes
 )
 
 func toolsPage() page {
@@ -111,15 +110,9 @@ func showTools(v *Visit) (any, error) {
 // A toolView is a tool with a form to call it.
 type toolView struct {
 	ToolDetail
-	Form    *Field
-	Formed  bool   // there is a form
-	Mode    string // form or json
-	JSON    string // the arguments, in that mode
-	Wrong   []string
-	Note    string
+	argsForm
 	Called  *Called
 	Results bool
-	Fields  *Field // the schema, for reading
 }
 
 // PageTitle names the window.
@@ -131,37 +124,8 @@ func (v *Visit) tool() (*toolView, error) {
 	if err != nil {
 		return nil, &Problem{http.StatusNotFound, "This tool is not there", err.Error(), "its server may have changed; the page Tools has all"}
 	}
-	t := &toolView{ToolDetail: d, Mode: "form", Results: v.Options().Runs != nil}
-	t.Form, t.Formed = formOf(d.Input)
-	t.Fields, _ = formOf(d.Input)
-	if empty := len(t.Form.Fields) == 0; empty && !hasMembers(d.Input) {
-		t.Formed = true // there is nothing to enter
-	} else if !t.Formed {
-		t.Mode, t.JSON = "json", indented(d.Example)
-	}
-	return t, nil
-}
-
-// hasMembers reports whether a schema allows arguments that it may not name.
-func hasMembers(schema json.RawMessage) bool {
-	of, _ := members(schema)
-	for _, name := range []string{"properties", "anyOf", "oneOf", "allOf", "$ref", "patternProperties"} {
-		if inner, names := members(of[name]); inner != nil && len(names) > 0 || len(of[name]) > 2 {
-			return true
-		}
-	}
-	return false
-}
-
-func indented(raw json.RawMessage) string {
-	if len(raw) == 0 {
-		return "{}"
-	}
-	data, err := json.MarshalIndent(raw, "", "  ")
-	if err != nil {
-		return string(raw)
-	}
-	return string(data)
+	at := "tools/" + url.PathEscape(d.Server) + "/" + url.PathEscape(d.Name)
+	return &toolView{ToolDetail: d, argsForm: newArgsForm(at, d.Input, d.Example), Results: v.Options().Runs != nil}, nil
 }
 
 // Pretty returns a schema in lines.
@@ -172,42 +136,8 @@ func showTool(v *Visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if given := v.URL.Query().Get("args"); given != "" && json.Valid([]byte(given)) { // a link to a call
-		if t.Mode == "form" {
-			t.Form.fill(json.RawMessage(given))
-		} else {
-			t.JSON = indented(json.RawMessage(given))
-		}
-	}
+	t.link(v.URL.Query().Get("args"))
 	return t, nil
-}
-
-// arguments reads the form that was sent. It returns nil after noting what is wrong.
-func (t *toolView) arguments(form url.Values) json.RawMessage {
-	if form.Get("mode") != "json" {
-		t.Mode = "form"
-		args := t.Form.readObject(form)
-		if t.Form.Any() {
-			t.Wrong = []string{"Some values cannot be sent."}
-			return nil
-		}
-		return args
-	}
-	t.Mode, t.JSON = "json", form.Get("json")
-	text := strings.TrimSpace(t.JSON)
-	if text == "" {
-		return json.RawMessage("{}")
-	}
-	var v json.RawMessage
-	switch err := json.Unmarshal([]byte(text), &v); {
-	case len(text) > maxArgsText:
-		t.Wrong = []string{"The arguments have more than " + texts.Bytes(maxArgsText) + "."}
-	case err != nil:
-		t.Wrong = []string{"This is not valid JSON: " + err.Error()}
-	default:
-		return v
-	}
-	return nil
 }
 
 // switchForm shows the arguments in the other mode.
@@ -216,15 +146,7 @@ func switchForm(v *Visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := t.arguments(v.PostForm)
-	switch {
-	case args == nil:
-	case t.Mode == "form":
-		t.Mode, t.JSON = "json", indented(args)
-	case t.Formed:
-		t.Mode = "form"
-		t.Form.fill(args)
-	}
+	t.turn(v.PostForm)
 	return t, nil
 }
 
@@ -234,18 +156,8 @@ func callTool(v *Visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := t.arguments(v.PostForm)
-	if args == nil {
-		return t, nil
-	}
-	wrong, note := v.Options().Tools.Check(v.Context(), t.Server, t.Name, args)
-	t.Note = note
-	if t.Wrong = wrong; t.Mode == "form" {
-		if t.Wrong = t.Form.blame(wrong); len(wrong) > len(t.Wrong) {
-			t.Wrong = append([]string{"Some values do not fit."}, t.Wrong...)
-		}
-	}
-	if len(wrong) > 0 {
+	args := t.read(v.PostForm)
+	if args == nil || t.refuse(v.Options().Tools.Check(v.Context(), t.Server, t.Name, args)) {
 		return t, nil
 	}
 	called, err := v.Options().Tools.Call(v.Context(), t.Server, t.Name, args)

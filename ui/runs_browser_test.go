@@ -153,7 +153,7 @@ func TestLateAnswer(t *testing.T) {
 }
 
 // report is a saved pipeline with a parameter and an example.
-const report = `{"description": "Orders with a state", "parameters": {"type": "object", "properties": {"state": {"enum": ["open", "paid"], "default": "open"}, "top": {"type": "integer", "minimum": 1, "default": 3}}},
+const report = `{"description": "Orders with a state", "parameters": {"type": "object", "properties": {"state": {"enum": ["open", "paid"], "default": "open", "description": "The state of the orders"}, "top": {"type": "integer", "minimum": 1, "default": 3, "description": "How many, at most"}}},
  "pipeline": [{"type": "tool", "server": "demo", "name": "list_orders", "args": {"status": {"$param": "state"}}},
   {"type": "command", "command": "jq", "args": ["-c", "[.orders[:$params.top][] | {id, total}]"]}],
  "examples": [{"args": {"top": 2}, "expect": {"jq": "length == 2"}}]}`
@@ -179,12 +179,15 @@ func TestPipelinesPage(t *testing.T) {
 	looks(p, "pipelines")
 	p.Go(g.URL + "pipelines/orders")
 	p.See(".picture", "demo/list_orders")
-	uitest.Value[bool](p, `(document.querySelector("#editor").value = '{"state": "paid", "top": 1}', true)`)
-	press(p, "[data-mod-enter]")
+	choose(p, `[name="a/state"]`, `"paid"`)
+	choose(p, `[name="a/top"]`, "1")
+	press(p, "#run")
 	p.See("#result #output", "total")
-	press(p, "#tests button")
+	press(p, "#run-tests")
 	p.See("#tests", "ok")
 	looks(p, "pipeline-run")
+	uitest.Value[bool](p, `(scrollTo(0, 0), true)`)
+	document(p, "pipeline.png", false)
 	p.Go(g.URL + "pipelines/orders/edit")
 	p.Until(`document.querySelector("#editor").value?.includes("Orders with a state")`)
 	if err := os.WriteFile(filepath.Join(saved, "orders.json"), []byte(strings.Replace(report, "Orders with", "Somebody's orders with", 1)), 0o644); err != nil {
@@ -241,9 +244,14 @@ func TestRestartWhileWriting(t *testing.T) {
 	p.Allow("ERR_") // requests to a gateway that has ended
 	p.Until(`document.querySelector("#editor").value?.includes("Orders with")`)
 	uitest.Value[bool](p, `((e) => (e.value = e.value.replace("Orders with", "My orders with"), true))(document.querySelector("#editor"))`)
+	form := uitest.Open(t, g.URL+"pipelines/orders")
+	form.Allow("ERR_")
+	enter(form, `[name="a/top"]`, "7")
 	g.End()
 	p.See("#banner", "does not answer")
 	uitest.ServeAt(t, strings.TrimSuffix(strings.TrimPrefix(g.URL, "http://"), "/"), g.State, "--pipelines", saved)
 	p.See("#banner", "has restarted")
 	p.Until(`document.querySelector("#editor").value.includes("My orders with")`)
+	form.See("#banner", "has restarted")
+	form.Until(`document.querySelector('[name="a/top"]').value === "7"`)
 }

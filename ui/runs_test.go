@@ -87,8 +87,8 @@ func (s *strangeRuns) Tools(_ context.Context, server string) (list []ui.Word) {
 	return list
 }
 
-func (s *strangeRuns) Tool(context.Context, string, string) ([]ui.Word, []string) {
-	return []ui.Word{{Name: "state", Values: []string{`"open"`}}}, []string{".orders", ".orders[].id"}
+func (s *strangeRuns) Tool(context.Context, string, string) (json.RawMessage, []string) {
+	return json.RawMessage(`{"properties": {"state": {"enum": ["open"]}}}`), []string{".orders", ".orders[].id"}
 }
 
 func (s *strangeRuns) Commands() []ui.Word { return []ui.Word{{Name: "jq"}} }

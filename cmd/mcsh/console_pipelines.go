@@ -47,9 +47,10 @@ func (s *savedShown) Plan(ctx context.Context, t *pipelines.Tool, args json.RawM
 
 // Test implements [ui.Pipelines].
 func (s *savedShown) Test(ctx context.Context, t *pipelines.Tool) (list []ui.Tested, err error) {
-	err = s.shown.person(ctx).Work(ctx, func(ctx context.Context, deps stages.Deps, v pipelines.Viewer) error {
-		list = convert(s.test(ctx, t, compiling{deps, v}, false), func(j testedJSON) ui.Tested {
-			return ui.Tested{Status: string(j.Status), Args: string(j.Args), Text: j.Text, Output: j.Output, Millis: j.Millis}
+	person := s.shown.person(ctx)
+	err = person.Work(ctx, func(ctx context.Context, deps stages.Deps, v pipelines.Viewer) error {
+		list = convert(s.test(ctx, t, compiling{deps, v, person.Run}, false), func(j testedJSON) ui.Tested {
+			return ui.Tested{Status: string(j.Status), Run: j.run, Text: j.Text, Output: j.Output, Millis: j.Millis}
 		})
 		return nil
 	})

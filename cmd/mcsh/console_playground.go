@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -162,48 +161,18 @@ func (t *trials) Tools(ctx context.Context, server string) (list []ui.Word) {
 }
 
 // Tool implements [ui.Words].
-func (t *trials) Tool(ctx context.Context, server, name string) (args []ui.Word, paths []string) {
+func (t *trials) Tool(ctx context.Context, server, name string) (input json.RawMessage, paths []string) {
 	for _, l := range t.catalog(ctx, server) {
 		for i := range l.Tools {
 			if tool := &l.Tools[i]; tool.Name == name {
 				if tool.Result != nil {
 					paths = jqPaths(tool.Result.Value, "", nil)
 				}
-				return argumentWords(tool), paths
+				return tool.InputSchema, paths
 			}
 		}
 	}
 	return nil, nil
-}
-
-// argumentWords describes the arguments of a tool.
-func argumentWords(tool *upstream.CatalogTool) (list []ui.Word) {
-	var schema struct {
-		Properties map[string]struct {
-			Description string
-			Enum        []any
-		}
-	}
-	_ = json.Unmarshal(tool.InputSchema, &schema) // else nothing more is known of them
-	in := tool.Tool.Input
-	for _, name := range in.Properties {
-		if slices.Contains(in.Fixed, name) {
-			continue
-		}
-		types, said := in.Declared[name].Types, schema.Properties[name]
-		w := ui.Word{Name: name, Detail: strings.Join(types, " or "), Info: said.Description}
-		if slices.Contains(in.Required, name) {
-			w.Detail += ", required"
-		}
-		for _, value := range said.Enum[:min(len(said.Enum), 50)] {
-			w.Values = append(w.Values, texts.JSON(value))
-		}
-		if slices.Contains(types, "boolean") {
-			w.Values = []string{"true", "false"}
-		}
-		list = append(list, w)
-	}
-	return list
 }
 
 // jqPaths are the paths into values with a shape.

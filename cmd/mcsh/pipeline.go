@@ -38,7 +38,8 @@ type pipelineJSON struct {
 	Removed     bool             `json:"removed,omitempty"`
 	Broken      string           `json:"broken,omitempty"`
 	Path        string           `json:"path"`
-	Shadows     []string         `json:"shadows,omitempty"`  // files of the same name that do not count
+	Shadows     []string         `json:"shadows,omitempty"` // files of the same name that do not count
+	Wrong       []string         `json:"wrong_examples,omitempty"`
 	Versions    []int            `json:"versions,omitempty"` // that are kept
 	File        string           `json:"file,omitempty"`     // its text
 }
@@ -103,7 +104,7 @@ func describePipeline(t *pipelines.Tool) pipelineJSON {
 	v := t.Version
 	one := pipelineJSON{
 		Name: t.Name, Version: v.Number, Hash: v.Hash, Signature: t.Long, ReadOnly: t.Hints.ReadOnly, Author: v.Author, Private: v.Private(),
-		Path: t.Path, Shadows: t.Shadows, Removed: t.Removed,
+		Path: t.Path, Shadows: t.Shadows, Removed: t.Removed, Wrong: t.WrongExamples(),
 	}
 	if t.Definition != nil {
 		one.Description, one.Parameters = t.Definition.Description, t.Schema
@@ -140,6 +141,7 @@ func (j *pipelineJSON) notes() (list []string) {
 	if j.Broken != "" {
 		list = append(list, "broken: "+j.Broken)
 	}
+	list = append(list, j.Wrong...)
 	if j.Removed {
 		list = append(list, "it was removed; to have it back: mcsh pipeline show "+atVersion(j.Name, j.Version)+" --json | jq -r .file | mcsh pipeline save "+j.Name)
 	} else if j.Private {

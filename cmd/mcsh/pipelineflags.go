@@ -66,6 +66,9 @@ func (d *diagnosis) describePipelines(ctx context.Context, pool *upstream.Pool) 
 	}
 	before, fit := len(d.findings), 0
 	for _, t := range set.Tools(ctx, pipelines.Operator()) {
+		for _, wrong := range t.WrongExamples() {
+			d.add(statusWarning, "correct the example or the parameters; calls work all the same", "an example of %s is wrong: %s", t.Name, gateway.Plain(wrong, true))
+		}
 		if t.Broken == nil {
 			fit++
 			continue
@@ -126,6 +129,9 @@ func logPipelines(log *zap.Logger, c pipelines.Change) {
 	}
 	for name, err := range c.Broken {
 		log.Warn("a saved pipeline cannot be called", zap.String("pipeline", name), zap.Error(err))
+	}
+	for name, wrong := range c.WrongExamples {
+		log.Warn("examples of a saved pipeline do not fit its parameters", zap.String("pipeline", name), zap.Strings("examples", wrong))
 	}
 	for _, name := range c.Shadowed {
 		log.Warn("a saved pipeline is hidden by another one of its name in an earlier directory", zap.String("file", name))

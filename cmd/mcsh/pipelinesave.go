@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -61,12 +62,18 @@ func (p *program) savePipeline(ctx context.Context, name string, o *saveOptions)
 	if err != nil {
 		return err
 	}
-	if _, err := pipelines.Parse(cmp.Or(o.file, name+".json"), text); err != nil {
+	d, err := pipelines.Parse(cmp.Or(o.file, name+".json"), text)
+	if err != nil {
 		return configError("docs/saved-pipelines.md has the form", err)
 	}
 	v, err := store.Save(ctx, name, text, o.base, pipelines.Author{})
 	if err != nil {
 		return pipelineFailure(err)
+	}
+	for i, e := range d.Examples {
+		if e.Wrong != "" {
+			fmt.Fprintf(p.stderr, "example %d does not fit the parameters: %s\n", i+1, gateway.Plain(e.Wrong, true))
+		}
 	}
 	return p.print(changedJSON{name, v.Number, "saved"}, fmt.Sprintf("saved %s@%d\n", name, v.Number))
 }

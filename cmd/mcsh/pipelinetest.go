@@ -32,6 +32,7 @@ type testedJSON struct {
 	Status  status          `json:"status"`
 	Text    string          `json:"text,omitempty"`
 	Output  string          `json:"output,omitempty"` // where it is not as expected
+	run     string          // its name at the gateway that has run it
 	Millis  int64           `json:"ms"`
 }
 
@@ -68,7 +69,7 @@ func (p *program) testPipelines(ctx context.Context, x *savedPipelines, names []
 			tools = append(tools, &all[i])
 		}
 	}
-	with := compiling{x.parts.deps(), pipelines.Operator()}
+	with := compiling{x.parts.deps(), pipelines.Operator(), runUnseen}
 	with.deps.Caller = "test"
 	n := map[status]int{}
 	for _, t := range tools {
@@ -112,6 +113,13 @@ func (j testedJSON) line() string {
 type compiling struct {
 	deps   stages.Deps
 	viewer pipelines.Viewer
+	run    func(ctx context.Context, t gateway.Trial, out io.Writer) (request string, report stages.Report, err error)
+}
+
+// runUnseen runs an example that nobody lists.
+func runUnseen(ctx context.Context, t gateway.Trial, out io.Writer) (string, stages.Report, error) {
+	report, err := t.Pipeline.Run(ctx, nil, out, stages.RunOptions{DryRun: t.Dry})
+	return "", report, err
 }
 
 // test runs the examples of a pipeline.
@@ -129,7 +137,7 @@ func (x *savedPipelines) test(ctx context.Context, t *pipelines.Tool, with compi
 		begun := time.Now()
 		one := one
 		one.Example, one.Args = i+1, e.Args
-		one.Status, one.Text, one.Output = x.example(ctx, t, e, with, forReal)
+		x.example(ctx, t, e, with, forReal, &one)
 		one.Millis = time.Since(begun).Milliseconds()
 		list = append(list, one)
 	}
@@ -140,52 +148,73 @@ func (x *savedPipelines) test(ctx context.Context, t *pipelines.Tool, with compi
 const shownOutput = 600
 
 // example runs one example. The output is that of a run that ended well, and was not as expected.
-func (x *savedPipelines) example(ctx context.Context, t *pipelines.Tool, e pipelines.Example, with compiling, forReal bool) (state status, text, output string) {
-	plan, errs, err := x.set.Compile(ctx, t, e.Args, with.deps, with.viewer)
-	switch {
-	case err != nil:
-		return statusFailed, err.Error(), ""
-	case errs != nil:
-		return statusFailed, planError(errs).Error(), ""
+func (x *savedPipelines) example(ctx context.Context, t *pipelines.Tool, e pipelines.Example, with compiling, forReal bool, is *testedJSON) {
+	is.Status = statusFailed
+	made, values, err := x.trial(ctx, t, e, with)
+	if err != nil {
+		is.Text = err.Error()
+		return
 	}
-	dry := plan.Changes() && !forReal
+	made.Dry = made.Pipeline.Changes() && !forReal
 	out := &bounded{max: jsonOutputMax}
-	report, err := plan.Run(ctx, nil, out, stages.RunOptions{DryRun: dry})
+	run, report, err := with.run(ctx, made, out)
+	is.run = run
 	switch d := report.DryRun; {
 	case out.full:
-		return statusFailed, "the output is larger than " + texts.Bytes(jsonOutputMax), ""
+		is.Text = "the output is larger than " + texts.Bytes(jsonOutputMax)
 	case err != nil:
-		return statusFailed, err.Error(), ""
-	case dry && d != nil && d.Place != "":
-		return statusDry, fmt.Sprintf("stage %s (%s) may change something, and was not called; --for-real calls it", d.Place, d.Label), ""
+		is.Text = err.Error()
+	case made.Dry && d != nil && d.Place != "":
+		is.Status, is.Text = statusDry, fmt.Sprintf("stage %s (%s) may change something, and was not called; --for-real calls it", d.Place, d.Label)
 	case e.JQ == "":
-		return statusOK, "", ""
+		is.Status = statusOK
+	default:
+		x.judge(ctx, with.deps, values, e.JQ, out.buf.Bytes(), is)
 	}
-	got, err := x.expect(ctx, with.deps, t, e, out.buf.Bytes())
-	switch {
+}
+
+// trial compiles an example with its values.
+func (x *savedPipelines) trial(ctx context.Context, t *pipelines.Tool, e pipelines.Example, with compiling) (made gateway.Trial, values map[string]json.RawMessage, err error) {
+	if values, err = t.Definition.Values(ctx, e.Args); err != nil {
+		return made, nil, err
+	}
+	filled, err := t.Definition.Fill(values)
+	if err != nil {
+		return made, nil, err
+	}
+	plan, errs, err := x.set.Compile(ctx, t, e.Args, with.deps, with.viewer)
+	if errs != nil {
+		err = planError(errs)
+	}
+	return gateway.Trial{Name: t.Name, Plan: filled.Stages, Pipeline: plan}, values, err
+}
+
+// judge says whether an output is as expected.
+func (x *savedPipelines) judge(ctx context.Context, deps stages.Deps, values map[string]json.RawMessage, jq string, output []byte, is *testedJSON) {
+	switch got, err := x.expect(ctx, deps, values, jq, output); {
 	case err != nil:
-		return statusFailed, fmt.Sprintf("the expectation %s fails: %v", e.JQ, err), texts.Fit(out.buf.String(), shownOutput)
+		is.Text = fmt.Sprintf("the expectation %s fails: %v", jq, err)
 	case got != "true":
-		return statusFailed, fmt.Sprintf("the output is not as expected: jq %s gives %s", e.JQ, texts.Fit(got, 100)), texts.Fit(out.buf.String(), shownOutput)
+		is.Text = fmt.Sprintf("the output is not as expected: jq %s gives %s", jq, texts.Fit(got, 100))
+	default:
+		is.Status = statusOK
+		return
 	}
-	return statusOK, "", ""
+	is.Output = texts.Fit(string(output), shownOutput)
 }
 
 // expect runs the jq program of an example on the output: on its JSON value, an array if it has more or none, or else a text. It
 // has the parameters in $params.
-func (x *savedPipelines) expect(ctx context.Context, deps stages.Deps, t *pipelines.Tool, e pipelines.Example, output []byte) (string, error) {
-	values, err := t.Definition.Values(ctx, e.Args)
-	if err != nil {
-		return "", err
-	}
-	args := append(readingJQ(output), "-c", "--argjson", "params", string(pipelines.Args(values)), e.JQ)
+func (x *savedPipelines) expect(ctx context.Context, deps stages.Deps, values map[string]json.RawMessage, jq string, output []byte) (string, error) {
+	args := append(readingJQ(output), "-c", "--argjson", "params", string(pipelines.Args(values)), jq)
 	stage := map[string]any{"type": "command", "command": "jq", "args": args}
+	deps.Runs = nil // the expectation is no run
 	check, errs := stages.CompileFed(ctx, []byte(texts.JSON([]any{stage})), deps)
 	if errs != nil {
 		return "", planError(errs)
 	}
 	out := &bounded{max: jsonOutputMax}
-	_, err = check.Run(ctx, bytes.NewReader(output), out, stages.RunOptions{})
+	_, err := check.Run(ctx, bytes.NewReader(output), out, stages.RunOptions{})
 	return strings.TrimSpace(out.buf.String()), err
 }
 

@@ -79,6 +79,8 @@ function restarted() {
   else location.reload();
 }
 
+on("input", (e) => e.target.closest("form.call")?.setAttribute("data-unsaved", ""));
+
 // A page that nobody sees has no stream: browsers have few connections to one address.
 on("visibilitychange", () => {
   if (document.hidden) {
@@ -170,6 +172,7 @@ on("click", (e) => {
   if ((found = hit("[data-opens]"))) document.getElementById(found.dataset.opens).showModal();
   else if (hit("[data-theme-switch]")) theme();
   else if ((found = hit("[data-dismiss]"))) found.parentElement.remove();
+  else if ((found = hit("[data-clear]"))) document.getElementById(found.dataset.clear).replaceChildren();
   else if ((found = hit("[data-copy], [data-copy-from]"))) copy(found);
   else if ((found = hit("[data-menu]"))) menu(!document.body.classList.contains("menu-open"));
   else if (hit(".skip")) (e.preventDefault(), $("#main").focus(), $("#main").scrollIntoView());

@@ -17,6 +17,4 @@ document.addEventListener("click", (e) => {
     editor.value = fix.dataset.fix;
     editor.focus();
   }
-  const clear = e.target.closest("[data-clear]");
-  if (clear) document.getElementById(clear.dataset.clear).replaceChildren();
 });
