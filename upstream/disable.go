@@ -27,11 +27,8 @@ func (p *Pool) Enable(ctx context.Context, server string) error {
 
 // setDisabled replaces the connection to a server, and reports whether it had to.
 func (p *Pool) setDisabled(ctx context.Context, server string, disabled bool) (changed bool, err error) {
-	switch sc, err := p.named(ctx, server); {
-	case err != nil:
+	if _, err := p.named(ctx, server); err != nil {
 		return false, err
-	case sc == p.own:
-		return false, stages.Errorf(stages.Denied, "name the server that has the resources", "server %q is a part of the gateway", server)
 	}
 	p.mu.Lock()
 	if changed = p.disabled[server] != disabled; changed {

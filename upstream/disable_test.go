@@ -2,17 +2,20 @@ package upstream_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/logins"
 )
 
 // change disables or enables a server.
@@ -291,5 +294,73 @@ func TestDisabledSecrets(t *testing.T) {
 	p.Wake("s")
 	if n := s.Calls(); n != 0 || statusOf(p, "s") != upstream.StatusDisabled {
 		t.Errorf("%d calls, %s", n, statusOf(p, "s"))
+	}
+}
+
+// TestNamesInErrors: the error of a wrong name knows disabled servers, and never advises the name that it refuses.
+func TestNamesInErrors(t *testing.T) {
+	s := mcptest.New(mcptest.Tool{Name: "a"})
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "github", Dial: s.Dial})
+	p.Beside(func(context.Context) []string { return []string{"pipelines"} })
+	change(t, p.Disable, "github")
+	for _, test := range []struct {
+		server    string
+		code      stages.Code
+		msg, hint string
+	}{
+		{"gthub", stages.UnknownServer, `no server "gthub"`, `did you mean "github"?`},
+		{"pipeline", stages.UnknownServer, `no server "pipeline"`, `did you mean "pipelines"?`},
+		{"pipelines", stages.Denied, "is a part of the gateway", "name a server of the configuration"},
+		{upstream.ResourcesServer, stages.Denied, "is a part of the gateway", "name a server of the configuration"},
+	} {
+		wantError(t, p.Enable(t.Context(), test.server), test.code, test.msg, test.hint)
+		_, err := p.Pending(t.Context(), test.server)
+		wantError(t, err, test.code, test.msg, test.hint)
+	}
+}
+
+// lateLogins are the logins of nobody. While blocked is set, those who look at them wait for it, and find somebody then.
+type lateLogins struct {
+	upstream.Logins
+	looked  chan struct{}
+	blocked atomic.Pointer[chan struct{}]
+	login   logins.Login
+}
+
+func (l *lateLogins) Of(string, string) ([]logins.Login, error) {
+	wait := l.blocked.Load()
+	if wait == nil {
+		return nil, nil
+	}
+	close(l.looked)
+	<-*wait
+	return []logins.Login{l.login}, nil
+}
+
+// TestDisableWhileSigningIn: a call that notices a sign-in uses no server that was disabled meanwhile.
+func TestDisableWhileSigningIn(t *testing.T) {
+	const address = "http://127.0.0.1:1"
+	l := &lateLogins{looked: make(chan struct{}), login: loginAt(address, "/mcp", "token", time.Now())}
+	e := upstream.Endpoint{URL: address + "/mcp", Name: "s", Logins: l}
+	dials := 0
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Endpoint: &e, Dial: func(context.Context) (mcp.Transport, error) {
+		dials++
+		return nil, errors.New("nobody is there")
+	}})
+	p.Looks(t.Context()) // which notes that nobody has signed in
+	wait := make(chan struct{})
+	l.blocked.Store(&wait)
+	result := make(chan error, 1)
+	go func() {
+		_, err := p.CallTool(context.WithoutCancel(t.Context()), stages.Call{Server: "s", Name: "hi"})
+		result <- err
+	}()
+	<-l.looked
+	l.blocked.Store(nil)
+	change(t, p.Disable, "s")
+	close(wait)
+	wantError(t, <-result, stages.Denied, "is disabled by an operator", "")
+	if dials > 0 {
+		t.Errorf("it was started %d times", dials)
 	}
 }

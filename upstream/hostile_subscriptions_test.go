@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -227,4 +228,29 @@ func TestSubscriptionsOfReplacedServers(t *testing.T) {
 	}
 	cancel()
 	eventually(t, "no subscription is left", func() bool { return len(fourth.Subscribed()) == 0 })
+}
+
+// TestSubscriptionOfReturned: a server that returns while its subscription is being refused gets it all the same.
+func TestSubscriptionOfReturned(t *testing.T) {
+	server := func(live *mcptest.Live) upstream.Server { return upstream.Server{Name: "s", Dial: live.Dial} }
+	source := newChangingSource(server(mcptest.NewLive("doc://1")))
+	p := source.pool(t)
+	refusing, returned := make(chan struct{}), make(chan struct{})
+	begin := sync.OnceFunc(func() { close(refusing) })
+	p.Beside(func(context.Context) []string {
+		begin()
+		<-returned
+		return nil
+	})
+	var r reports
+	if _, _, err := p.Subscribe(t.Context(), "mcsh://servers/s/doc://1", r.of("one")); err != nil {
+		t.Fatal(err)
+	}
+	source.change(t, nil)
+	<-refusing
+	live := mcptest.NewLive("doc://1")
+	source.change(t, nil, server(live))
+	close(returned)
+	eventually(t, "the server has the subscription", func() bool { return len(live.Subscribed()) == 1 })
+	r.await(t, "one", 0)
 }

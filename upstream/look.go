@@ -22,16 +22,13 @@ type Look struct {
 	Untrusted int       // tools that are new or have changed, without those that the operator does not allow
 }
 
-// Looks returns what is known of the servers that the view of ctx shows, disabled ones too, sorted by name. It asks nobody, starts nothing and never
-// waits for a server.
+// Looks returns what is known of the servers that the view of ctx shows, disabled ones too, sorted by name. It asks nobody, starts
+// nothing and never waits for a server.
 func (p *Pool) Looks(ctx context.Context) []Look {
 	_ = p.Load(ctx) // whoever asks for tools gets the error
 	list := []Look{}
 	for _, sc := range p.all(ctx) {
-		if !sc.disabled {
-			sc = p.latest(sc)
-		}
-		list = append(list, sc.look())
+		list = append(list, p.latest(sc).look())
 	}
 	return list
 }

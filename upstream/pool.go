@@ -208,17 +208,20 @@ func (p *Pool) conn(ctx context.Context, server string) (*serverConn, error) {
 
 // firstConn returns the first connection to a server.
 func (p *Pool) firstConn(ctx context.Context, server string) (*serverConn, error) {
+	if server == ResourcesServer {
+		return p.own, nil
+	}
 	sc, err := p.named(ctx, server)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case sc.disabled:
+	}
+	if sc = p.latest(sc); sc.disabled {
 		return nil, sc.disabledError()
 	}
-	return p.latest(sc), nil
+	return sc, nil
 }
 
-// named returns the first connection to a server, which may be disabled.
+// named returns the first connection to a server of the sources, which may be disabled.
 func (p *Pool) named(ctx context.Context, server string) (*serverConn, error) {
 	loadErr := p.Load(ctx)
 	if ctx.Err() != nil && errors.Is(loadErr, ctx.Err()) {
@@ -231,16 +234,17 @@ func (p *Pool) named(ctx context.Context, server string) (*serverConn, error) {
 	if sc != nil && v.Sees(server) {
 		return sc, nil
 	}
-	p.mu.Lock()
-	own, names := p.own, v.of(p.names)
-	p.mu.Unlock()
-	if server == ResourcesServer {
-		return own, nil
-	}
+	var names []string
 	if beside := p.beside.Load(); beside != nil {
-		names = slices.Sorted(slices.Values(slices.Concat(names, (*beside)(ctx))))
+		names = (*beside)(ctx)
 	}
-	return nil, unknownServer(server, names, v, loadErr)
+	if server == ResourcesServer || slices.Contains(names, server) {
+		return nil, stages.Errorf(stages.Denied, "name a server of the configuration", "server %q is a part of the gateway", server)
+	}
+	for _, sc := range p.all(ctx) {
+		names = append(names, sc.server.Name)
+	}
+	return nil, unknownServer(server, slices.Sorted(slices.Values(names)), v, loadErr)
 }
 
 // Beside makes the pool's errors name servers of others, as the caller of ctx may know of them. It may be called again.

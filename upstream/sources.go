@@ -231,7 +231,8 @@ func (p *Pool) report(c Change) {
 	}
 }
 
-// Servers returns the names of all servers that the view of ctx shows and that are not disabled, sorted. It waits for Load until ctx is done.
+// Servers returns the names of all servers that the view of ctx shows and that are not disabled, sorted. It waits for Load until ctx
+// is done.
 func (p *Pool) Servers(ctx context.Context) []string {
 	_ = p.Load(ctx) // the caller of Load reports it
 	p.mu.Lock()

@@ -54,6 +54,7 @@ type subscription struct {
 	on          *sessions.Session // of conn, brings the updates; nil: none does
 	refused     bool              // the server does not want it, so it is not renewed until something changes
 	missed      bool              // an update may have been missed
+	again       bool              // something has changed since work has begun
 	work        *flight[*sessions.Session]
 	closing     bool      // work ends the subscription with the server
 	due         bool      // a report is under way
@@ -154,7 +155,7 @@ func (b *subscriptions) begin(sub *subscription) *flight[*sessions.Session] {
 		return s, err
 	}, &b.mu, func(s *sessions.Session, err error) { b.opened(sub, s, conn, err) })
 	if b.pool.life.Err() == nil {
-		sub.work = work
+		sub.work, sub.again = work, false
 	}
 	return work
 }
@@ -191,7 +192,7 @@ func (b *subscriptions) ask(sub *subscription) (*sessions.Session, *serverConn, 
 func (b *subscriptions) opened(sub *subscription, s *sessions.Session, conn *serverConn, err error) {
 	sub.work = nil
 	if err != nil {
-		sub.conn, sub.refused = nil, isPermanent(err)
+		sub.conn, sub.refused = nil, isPermanent(err) && !sub.again
 		if b.forget(sub); sub.missed && !sub.refused && len(sub.subscribers) > 0 {
 			b.renew(sub)
 		}
@@ -265,9 +266,9 @@ func (b *subscriptions) replaced(old *serverConn) {
 	b.renewThose(old.server.Name, func(sub *subscription) bool { return sub.conn == old || sub.on == nil })
 }
 
-// retry renews the subscriptions that the server did not want: something has changed.
+// retry renews the subscriptions that the server did not want, or is refusing now: something has changed.
 func (b *subscriptions) retry(server string) {
-	b.renewThose(server, func(sub *subscription) bool { return sub.on == nil && sub.refused })
+	b.renewThose(server, func(sub *subscription) bool { return sub.on == nil && sub.missed })
 }
 
 // renewThose opens subscriptions of a server again, soon. It may be called with the pool locked.
@@ -285,7 +286,7 @@ func (b *subscriptions) renewThose(server string, which func(*subscription) bool
 
 // renew opens a subscription again, soon. b.mu is held.
 func (b *subscriptions) renew(sub *subscription) {
-	sub.on, sub.conn, sub.refused, sub.missed = nil, nil, false, true
+	sub.on, sub.conn, sub.refused, sub.missed, sub.again = nil, nil, false, true, true
 	w := b.of[sub.server]
 	if w == nil || w.renewing {
 		return
