@@ -250,6 +250,13 @@ func TestTakenPrompt(t *testing.T) {
 			t.Errorf("%s is the prompt of %s", name, got)
 		}
 	}
+	if err := pool.Disable(t.Context(), "good"); err != nil {
+		t.Fatal(err)
+	}
+	res, err := agent.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "good__deploy"})
+	if err == nil || !strings.Contains(err.Error(), `server "good" is disabled by an operator`) {
+		t.Errorf("the prompt of a disabled server: got %v, %v", res, err)
+	}
 }
 
 // TestResourcesInPipelines: a pipeline lists resources and reads them with the server "resources"; its data has the originals,

@@ -48,7 +48,7 @@ func (g *Gateway) findPrompt(ctx context.Context, name string) (server, prompt s
 		return found.Server, found.Key, nil
 	}
 	server, prompt, ok := strings.Cut(name, promptSeparator)
-	if ok && prompt != "" && slices.Contains(g.o.Upstream.Servers(ctx), server) {
+	if ok && prompt != "" && slices.Contains(append(g.o.Upstream.Servers(ctx), g.o.Upstream.Disabled(ctx)...), server) {
 		return server, prompt, nil
 	}
 	found, err = onePrompt(offers, name, func(o upstream.Offer) string { return o.Key }) // as its server has it
