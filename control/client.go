@@ -23,15 +23,16 @@ const (
 	maxAnswer = 16 << 20
 	// maxRefusal bounds the message of a refusal and its hint, in bytes.
 	maxRefusal = 500
-	// queryWait is how long a client waits for an answer that a gateway has at once.
-	queryWait = 10 * time.Second
 	// settleWait is how long a client waits for a gateway of this machine that starts or ends, and settlePause between two
 	// looks at it.
 	settleWait  = 5 * time.Second
 	settlePause = 20 * time.Millisecond
-	// reloadWait is how long it waits for a reload: longer than a gateway takes.
-	reloadWait = answerWait + queryWait
+	// reloadWait is how long a client waits for a reload: longer than a gateway takes.
+	reloadWait = answerWait + 10*time.Second
 )
+
+// queryWait is how long a client waits for an answer that a gateway has at once. Tests give a loaded machine longer.
+var queryWait = 10 * time.Second
 
 // errNoSocket is the error of a call to a gateway that lives and has no socket.
 var errNoSocket = failed(0, "start it again", "its socket is gone")

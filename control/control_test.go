@@ -162,7 +162,7 @@ func TestSilent(t *testing.T) {
 	if len(found) != 2 {
 		t.Fatalf("found %v", found)
 	}
-	if _, err := found["silent"].Gateway(t.Context()); err == nil || !strings.Contains(err.Error(), "gateway silent: it has not answered within 10s") {
+	if _, err := found["silent"].Gateway(t.Context()); err == nil || !strings.Contains(err.Error(), "gateway silent: it has not answered within 30s") {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

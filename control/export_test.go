@@ -1,0 +1,5 @@
+package control
+
+import "time"
+
+func init() { queryWait = 30 * time.Second }
