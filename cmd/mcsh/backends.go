@@ -402,6 +402,7 @@ func (l *lazySandbox) attempt() (any, error) {
 	l.mu.Unlock()
 	if closed && active != nil {
 		_ = active.pool.Close() // no caller is left for the error
+		return (*activeBackend)(nil), errSandboxClosed
 	}
 	return active, err
 }

@@ -33,7 +33,7 @@ func (s controlledServers) ShowServers(ctx context.Context, v control.Viewer, se
 	}
 	if server != "" && len(list) == 0 {
 		_, err := s.pool.Pending(ctx, server) // its error names similar ones
-		return nil, s.refusal(err)
+		return list, s.refusal(err)
 	}
 	return list, nil
 }

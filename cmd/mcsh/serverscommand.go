@@ -100,12 +100,10 @@ within which half of the calls and 95 of 100 have ended, and the file and line t
 			return err
 		}
 		for _, s := range list {
-			if p.json {
-				err = errors.Join(err, p.print(s, ""))
-			}
+			err = errors.Join(err, p.print(s, ""))
 		}
-		if len(list) > 0 && !p.json {
-			err = p.printTable(serverTable(list))
+		if len(list) > 0 {
+			err = errors.Join(err, p.printTable(serverTable(list)))
 		}
 		return errors.Join(err, p.printErrors(ctx, errs))
 	}, g.add, p.jsonFlag("print one JSON object per server, a line each"))
