@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"github.com/mcsh-dev/mcsh/internal/exactjson"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
@@ -34,9 +35,10 @@ type Definition struct {
 	Examples     []Example
 	OutputSchema json.RawMessage // nil: the output may be anything
 
-	names []string // of the parameters, in their order
-	plan  hujson.Value
-	check func(ctx context.Context, args json.RawMessage, partial bool) (wrong []string, note string) // arguments of a call
+	names    []string           // of the parameters, in their order
+	defaults []exactjson.Member // of the parameters that have one
+	plan     hujson.Value
+	check    func(ctx context.Context, args json.RawMessage, partial bool) (wrong []string, note string) // arguments of a call
 
 	calls   []string // saved pipelines that the plan calls
 	servers []string // that it calls itself

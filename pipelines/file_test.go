@@ -153,6 +153,37 @@ func TestWrongExample(t *testing.T) {
 	}
 }
 
+// TestTypedValues: what a person types is read as the schema of the parameter says, and so are the values that it takes.
+func TestTypedValues(t *testing.T) {
+	d, err := pipelines.Parse("f.json", []byte(file(said, `"parameters": {"properties": {"flag": {"type": "boolean"}, "state": {"enum": ["open", 2, null]},
+		"shared": {"$ref": "#/$defs/s"}, "maybe": {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]}, "n": {"type": "integer"}, "text": {"type": "string", "Default": "no"}},
+		"$defs": {"s": {"enum": ["x", "y"]}}}`, `"pipeline": [{"type": "command", "command": "jq", "args": ["-n", "$params"]}]`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, text, value, choices string }{
+		{"flag", "true", "true", "false true"},
+		{"state", "open", `"open"`, "open 2 null"},
+		{"state", "2", "2", "open 2 null"},
+		{"shared", "x", `"x"`, "x y"},
+		{"maybe", "7", `"7"`, "a"},
+		{"n", " 7 ", "7", ""},
+		{"n", "seven", `"seven"`, ""},
+		{"text", "7", `"7"`, ""},
+		{"none", "7", "7", ""},
+	} {
+		if got := string(d.FromText(t.Context(), c.name, c.text)); got != c.value {
+			t.Errorf("%s: %q is %s, want %s", c.name, c.text, got, c.value)
+		}
+		if got := strings.Join(d.Choices(t.Context(), c.name), " "); got != c.choices {
+			t.Errorf("%s has the values %q, want %q", c.name, got, c.choices)
+		}
+	}
+	if values, err := d.Values(t.Context(), nil); err != nil || len(values) > 0 {
+		t.Errorf("the defaults are %s, %v", values, err)
+	}
+}
+
 // FuzzParse: whatever the file is, there is an error or a plan that is JSON with its own parameters alone.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{

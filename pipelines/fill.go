@@ -61,14 +61,17 @@ func (r *reader) uses() {
 	}
 	for _, name := range d.names {
 		if _, used := f.used[name]; !used && !f.all {
-			r.fail(strings.Index(string(r.text), string(hujson.String(name))), "parameters.properties."+name, `the parameter is declared and not used: write {"$param": %s} in place of a value, or $params in a jq program`, texts.JSON(name))
+			r.fail(strings.Index(string(r.text), string(hujson.String(name))), "parameters.properties."+name, `the parameter is declared and not used: write {"$param": %s} in place of a value, or %s in a jq program`, texts.JSON(name), inJQ(name))
 		}
 	}
-	d.calls, d.servers = f.calls, f.servers
+	d.calls, d.servers = once(f.calls), once(f.servers)
 	if len(r.errs) == 0 {
 		r.checkDefaults()
 	}
 }
+
+// once returns names, each once and sorted.
+func once(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
 // A filler puts values in the place of the holes of a plan.
 type filler struct {
@@ -278,7 +281,7 @@ func (f *filler) scripts(key, name string, args []hujson.Value, spots []int) {
 	for _, at := range programs.Scripts(name, words, spots) {
 		param, hint := textOf(member(&args[at], holeKey)), ""
 		if name == "jq" {
-			hint = ", which reads the value as $params." + param
+			hint = ", which reads the value as " + inJQ(param)
 		}
 		f.fail(&args[at], fmt.Sprintf("%s[%d]", key, at), "the parameter %s cannot be the program of %s: a value is no text of a program; write the program here%s", texts.Quote(param), name, hint)
 	}
@@ -334,6 +337,16 @@ func (f *filler) params(v *hujson.Value, key string, elements []hujson.Value) []
 	all := hujson.Value{StartOffset: v.StartOffset}
 	f.put(&all, key, json.RawMessage(hujson.String(texts.JSON(given))))
 	return []hujson.Value{{Value: hujson.String("--argjson")}, {Value: hujson.String("params")}, all}
+}
+
+var jqName = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// inJQ is what a jq program reads a parameter with.
+func inJQ(name string) string {
+	if jqName().MatchString(name) {
+		return "$params." + name
+	}
+	return "$params[" + texts.JSON(name) + "]"
 }
 
 // paramName returns the name in a match of reads; whole: it has none.

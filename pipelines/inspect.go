@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,13 +46,18 @@ func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 		t.Broken = stages.Errorf(stages.InvalidPipeline, "", "%w", err)
 		return t
 	}
-	look := &lookup{Tools: s.deps.Tools, hints: Hints{ReadOnly: true, Idempotent: true, Additive: true}, servers: map[string]bool{}}
-	if t.Broken = s.circle(ctx, p); t.Broken == nil {
-		t.Broken = s.compile(ctx, d, look, t)
+	called, err := s.calledBy(ctx, p)
+	t.Servers, t.allServers = serversOf(p, called), err == nil
+	if err == nil {
+		err = circle(p, called, s.deps.Limits.WithDefaults().Nesting)
 	}
+	if t.Broken = err; err != nil {
+		return t
+	}
+	look := &lookup{Tools: s.deps.Tools, hints: Hints{ReadOnly: true, Idempotent: true, Additive: true}}
+	t.Broken = s.compile(ctx, d, look, t)
 	t.Hints = look.hints
 	t.Info.ReadOnly, t.Info.Idempotent = t.Hints.ReadOnly, t.Hints.Idempotent
-	t.Servers = slices.Sorted(maps.Keys(look.servers))
 	return t
 }
 
@@ -64,40 +68,6 @@ func withRemedy(t *Tool) {
 		hint := e.Hint + "; the saved pipeline has to be changed and saved again (the operator sees it with mcsh pipeline show " + t.Name + ")"
 		t.Broken = stages.Errorf(e.Code, strings.TrimPrefix(hint, "; "), "%s", e.Error())
 	}
-}
-
-// circle refuses a pipeline that calls itself, through however many others.
-func (s *Set) circle(ctx context.Context, p Saved) error {
-	list, _ := s.store.List(ctx)
-	byName := map[string]Saved{}
-	for _, other := range list {
-		byName[other.Name] = other
-	}
-	byName[p.Name] = p
-	most := s.deps.Limits.WithDefaults().Nesting
-	seen := map[string]int{} // how deep each was found
-	var visit func(p Saved, path []string) error
-	visit = func(p Saved, path []string) error {
-		path = append(path, p.Name)
-		switch {
-		case len(path) > most:
-			return stages.OverLimit("nesting", "", "saved pipelines call each other deeper than %d: %s", most, strings.Join(path, " calls "))
-		case p.Definition == nil || seen[p.Name] >= len(path):
-			return nil
-		}
-		seen[p.Name] = len(path)
-		for _, call := range p.Definition.calls {
-			name, _, _ := strings.Cut(call, "@")
-			if at := slices.Index(path, name); at >= 0 {
-				return stages.Errorf(stages.InvalidPipeline, "", "the saved pipeline calls itself: %s", strings.Join(append(path[at:], name), " calls "))
-			}
-			if err := visit(byName[name], slices.Clone(path)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return visit(p, nil)
 }
 
 // compile checks the plan with values that stand for those of calls.
@@ -158,7 +128,7 @@ func (d *Definition) guesses(ctx context.Context, in stages.Input) (values map[s
 			written = append(written, members...)
 		}
 	}
-	for _, m := range append(written, d.defaults()...) {
+	for _, m := range append(written, d.defaults...) {
 		values[m.Name] = m.Value
 		delete(guessed, m.Name)
 	}
@@ -172,23 +142,15 @@ const guess = `"\u0000a value of a parameter"`
 type lookup struct {
 	stages.Tools
 
-	mu      sync.Mutex
-	hints   Hints // of the tools that were looked up; guarded by mu, as is servers
-	servers map[string]bool
+	mu    sync.Mutex
+	hints Hints // of the tools that were looked up; guarded by mu
 }
 
 // Tool implements [stages.Tools].
 func (l *lookup) Tool(ctx context.Context, server, name string) (*stages.Tool, error) {
 	t, err := l.Tools.Tool(ctx, server, name)
-	called := []string{server}
-	if o, ok := l.Tools.(*offer); ok && server == Server {
-		called = o.servers(name)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, s := range called {
-		l.servers[s] = true
-	}
 	if err != nil {
 		l.hints = Hints{} // it may do anything
 		return nil, err

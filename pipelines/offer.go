@@ -71,16 +71,6 @@ func (o *offer) find(ctx context.Context, name string) (*Tool, error) {
 	return nil, &e
 }
 
-// servers returns those that a pipeline calls which was looked up.
-func (o *offer) servers(name string) []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if t := o.found[name]; t != nil {
-		return t.Servers
-	}
-	return nil
-}
-
 // CallTool implements [stages.Tools].
 func (o *offer) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
 	if call.Server != Server {

@@ -48,6 +48,9 @@ func (r *reader) properties(key string, v *hujson.Value) {
 			r.fail(m.Name.StartOffset, within(key, texts.Quote(name)), "the name of a parameter has 1 to 64 of A-Z, a-z, 0-9, _, . and -")
 		}
 		r.d.names = append(r.d.names, name)
+		if value := member(&m.Value, "default"); value != nil {
+			r.d.defaults = append(r.d.defaults, exactjson.Member{Name: name, Value: standard(value)})
+		}
 	}
 }
 
@@ -121,7 +124,7 @@ func (d *Definition) Values(ctx context.Context, args json.RawMessage) (map[stri
 		return nil, stages.Errorf(stages.InvalidArguments, "give an object with a member for each parameter", "the parameters cannot be read: %w", err)
 	}
 	var list []exactjson.Member
-	for _, p := range d.defaults() {
+	for _, p := range d.defaults {
 		if _, given := values[p.Name]; !given {
 			values[p.Name] = p.Value
 		}
@@ -161,34 +164,10 @@ func (d *Definition) Said() string {
 	return strings.Join(d.names, ", ")
 }
 
-// A parameter is what is read of a parameter's schema.
-type parameter struct {
-	Type    json.RawMessage
-	Enum    []json.RawMessage
-	Default json.RawMessage
-}
-
-func (d *Definition) parameter(name string) (p parameter) {
-	var schema struct{ Properties map[string]json.RawMessage }
-	_ = json.Unmarshal(d.Parameters, &schema) // none where there are no parameters
-	_ = json.Unmarshal(schema.Properties[name], &p)
-	return p
-}
-
-// defaults are the parameters with a default.
-func (d *Definition) defaults() (list []exactjson.Member) {
-	for _, name := range d.names {
-		if value := d.parameter(name).Default; value != nil {
-			list = append(list, exactjson.Member{Name: name, Value: value})
-		}
-	}
-	return list
-}
-
 // checkDefaults refuses defaults that the schema does not allow, and marks examples that do not fit: they are no part of a call.
 func (r *reader) checkDefaults() {
 	d := r.d
-	wrong, _ := d.check(context.Background(), object(d.defaults()), true)
+	wrong, _ := d.check(context.Background(), object(d.defaults), true)
 	for _, why := range wrong {
 		r.fail(strings.Index(string(r.text), `"parameters"`), "parameters", "a default is not allowed by its own schema: %s", why)
 	}

@@ -44,7 +44,7 @@ func (s *Set) Calls(server string) bool {
 func (s *Set) Servers(ctx context.Context, v Viewer) []string {
 	list, _ := s.store.List(ctx)
 	for _, p := range list {
-		if p.Definition != nil && v.knows(&Tool{Saved: p, Servers: p.Definition.servers}) {
+		if p.Definition != nil && v.knows(&Tool{Saved: p}) {
 			return []string{Server}
 		}
 	}
@@ -64,6 +64,8 @@ type Tool struct {
 	Brief   string
 	Hints   Hints
 	Servers []string // that it calls, also by the pipelines that it calls; sorted
+
+	allServers bool // they are known
 }
 
 // Why is why the tool cannot be called, for the operator: with the whole path of its file.
@@ -95,8 +97,8 @@ func (v Viewer) knows(t *Tool) bool {
 		return true
 	}
 	hidden := func(server string) bool { return !v.Shows(server) }
-	d, checked := t.Definition, t.Info.Name != ""
-	return d != nil && (checked || len(d.calls) == 0) && !slices.ContainsFunc(slices.Concat(t.Servers, d.servers), hidden)
+	d := t.Definition
+	return d != nil && (t.allServers || len(d.calls) == 0) && !slices.ContainsFunc(slices.Concat(t.Servers, d.servers), hidden)
 }
 
 // A check is what was found of one version, and when.
@@ -175,7 +177,7 @@ func (s *Set) check(ctx context.Context, p Saved, key string) *Tool {
 	s.mu.Lock()
 	c := s.checked[key]
 	if c == nil || !c.fits(now) {
-		before := c
+		before := c.callable(now.hash)
 		c = &check{done: make(chan struct{}), state: now}
 		if ctx.Err() == nil {
 			if len(s.checked) >= maxChecked {
@@ -210,15 +212,30 @@ func (c *check) fits(now state) bool {
 	}
 }
 
-// run checks a pipeline.
-func (s *Set) run(c *check, p Saved, before *check) {
+// callable returns the tool of a check that has found no mistake in the content with a hash; nil: there is none.
+func (c *check) callable(hash string) *Tool {
+	if c == nil || c.state.hash != hash {
+		return nil
+	}
+	select {
+	case <-c.done:
+		if c.tool.Broken == nil {
+			return c.tool
+		}
+	default:
+	}
+	return nil
+}
+
+// run checks a pipeline. before is its tool of an earlier check; nil: there is none.
+func (s *Set) run(c *check, p Saved, before *Tool) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime) // whoever waits first may give up first, and sees less
 	defer cancel()
 	c.tool = s.inspect(ctx, p)
 	withRemedy(c.tool)
 	c.passes = transient(c.tool.Broken)
-	if c.passes && before != nil && before.tool != nil && before.state.hash == c.state.hash && before.tool.Broken == nil {
-		c.tool = before.tool // a server that is away for a while breaks nothing: its call says so
+	if c.passes && before != nil {
+		c.tool = before // a server that is away for a while breaks nothing: its call says so
 	}
 	c.at = time.Now()
 	close(c.done)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -58,6 +60,79 @@ func (away) Tool(context.Context, string, string) (*stages.Tool, error) {
 	return nil, stages.Errorf(stages.ServerUnavailable, "", "it is away")
 }
 
+// callTo is a plan that calls a saved pipeline.
+func callTo(name string) string {
+	return `"pipeline": [{"type": "tool", "server": "pipelines", "name": "` + name + `"}]`
+}
+
+// TestCircleOfVersions: a pipeline that calls itself through earlier versions is refused, and no check waits for itself.
+func TestCircleOfVersions(t *testing.T) {
+	store := pipelines.NewStore(t.TempDir())
+	for _, one := range []struct{ name, plan string }{{"c", callTo("a")}, {"c", plan}, {"b", callTo("c@1")}, {"b", plan}, {"a", callTo("b@1")}} {
+		if _, err := store.Save(t.Context(), one.name, []byte(file(said, one.plan)), pipelines.Any, person); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := pipelines.NewSet(store, stages.Deps{}, func() uint64 { return 0 }).Find(t.Context(), "a", pipelines.Operator())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "the saved pipeline calls itself: a calls b calls c calls a"
+	if got := fmt.Sprint(found.Broken); !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestManyVersions: a pipeline calls no more earlier versions than a check can read.
+func TestManyVersions(t *testing.T) {
+	store := pipelines.NewStore(t.TempDir())
+	var calls []string
+	for i := range 60 {
+		calls = append(calls, fmt.Sprintf(`{"type": "tool", "server": "pipelines", "name": "p@%d"}`, i+1))
+	}
+	if _, err := store.Save(t.Context(), "a", []byte(file(said, `"pipeline": [`+strings.Join(calls, ",")+`]`)), 0, person); err != nil {
+		t.Fatal(err)
+	}
+	found, err := pipelines.NewSet(store, stages.Deps{}, func() uint64 { return 0 }).Find(t.Context(), "a", pipelines.Operator())
+	if got := fmt.Sprint(err, found); err != nil || !strings.Contains(fmt.Sprint(found.Broken), "it calls more than 50 earlier versions") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// waiting are tools of a server that is away, as look-ups find out at the end.
+type waiting struct {
+	stages.Tools
+	begun chan<- struct{}
+	end   <-chan struct{}
+}
+
+func (w waiting) Tool(context.Context, string, string) (*stages.Tool, error) {
+	w.begun <- struct{}{}
+	<-w.end
+	return nil, stages.Errorf(stages.ServerUnavailable, "", "it is away")
+}
+
+// TestChangeDuringCheck: a file that changes while it is checked is checked anew, beside the check that is under way.
+func TestChangeDuringCheck(t *testing.T) {
+	store := pipelines.NewStore(t.TempDir())
+	begun, end := make(chan struct{}), make(chan struct{})
+	set := pipelines.NewSet(store, stages.Deps{Tools: waiting{begun: begun, end: end}}, func() uint64 { return 0 })
+	var checks sync.WaitGroup
+	for i := range 2 {
+		if _, err := store.Save(t.Context(), "p", []byte(file(said, args(fmt.Sprintf(`{"a": %d}`, i)))), pipelines.Any, person); err != nil {
+			t.Fatal(err)
+		}
+		checks.Go(func() {
+			if found, err := set.Find(t.Context(), "p", pipelines.Operator()); err != nil || found.Broken == nil {
+				t.Errorf("got %+v, %v", found, err)
+			}
+		})
+		<-begun
+	}
+	close(end)
+	checks.Wait()
+}
+
 // TestHiddenServers: who may know of some servers only finds no pipeline of others, not even by a suggestion, a broken file, a version
 // that is not kept, or before it is checked.
 func TestHiddenServers(t *testing.T) {
@@ -68,7 +143,8 @@ func TestHiddenServers(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"open_one": file(said, call("open")), "vault_one": file(said, call("vault")), "broken": `{"pipeline": [{"server": "vault"`,
-		"by_another": file(said, `"pipeline": [{"type": "tool", "server": "pipelines", "name": "vault_one"}]`),
+		"by_another": file(said, callTo("vault_one")), "circle_one": file(said, callTo("circle_two")),
+		"circle_two": file(said, `"pipeline": [{"type": "tool", "server": "pipelines", "name": "circle_one"}, {"type": "tool", "server": "vault", "name": "x"}]`),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name+".json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -84,7 +160,7 @@ func TestHiddenServers(t *testing.T) {
 		}
 	}
 	for asked, want := range map[string]string{
-		"vault_one": "", "vault_one@1": "", "vault_one@7": "", "vault_on": "", "by_another": "", "broken": "", "open_on": `; did you mean "open_one"?`,
+		"vault_one": "", "vault_one@1": "", "vault_one@7": "", "vault_on": "", "by_another": "", "circle_one": "", "broken": "", "open_on": `; did you mean "open_one"?`,
 	} {
 		_, err := set.Find(t.Context(), asked, v)
 		if text := fmt.Sprintf("there is no such saved pipeline: %q%s", asked, want); err == nil || err.Error() != text {

@@ -10,6 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/mcsh-dev/mcsh/internal/exactjson"
+	"github.com/mcsh-dev/mcsh/schemas"
 )
 
 // FromText returns the value of a parameter that a person has typed: as JSON where the schema takes that, else as a string. A
@@ -24,23 +25,32 @@ func (d *Definition) FromText(ctx context.Context, name, text string) json.RawMe
 	if !json.Valid(value) || value[0] == '"' {
 		return words
 	}
-	if fits(value) || !fits(words) && string(d.parameter(name).Type) != `"string"` {
+	if fits(value) || !fits(words) && !slices.Equal(d.field(ctx, name).Types, []string{"string"}) {
 		return value
 	}
 	return words
 }
 
+// field describes a parameter.
+func (d *Definition) field(ctx context.Context, name string) schemas.Field {
+	all, _ := schemas.Fields(schemas.NewSteps(ctx, schemas.DefaultSteps), d.InputSchema())
+	for _, f := range all.Fields {
+		if f.Name == name {
+			return f
+		}
+	}
+	return schemas.Field{}
+}
+
 // Choices returns the values of a parameter that takes only some.
-func (d *Definition) Choices(name string) (list []string) {
-	p := d.parameter(name)
-	if string(p.Type) == `"boolean"` {
+func (d *Definition) Choices(ctx context.Context, name string) (list []string) {
+	f := d.field(ctx, name)
+	if len(f.Choices) == 0 && slices.Equal(f.Types, []string{"boolean"}) {
 		return []string{"false", "true"}
 	}
-	for _, value := range p.Enum {
-		var text string
-		if json.Unmarshal(value, &text) != nil {
-			text = string(value)
-		}
+	for _, value := range f.Choices {
+		text := value
+		_ = json.Unmarshal([]byte(value), &text) // what is no string stays JSON
 		list = append(list, text)
 	}
 	return list
@@ -48,7 +58,7 @@ func (d *Definition) Choices(name string) (list []string) {
 
 // ExampleArgs are arguments of a call: the defaults, and a gap for each other parameter.
 func (d *Definition) ExampleArgs() json.RawMessage {
-	list := d.defaults()
+	list := slices.Clone(d.defaults)
 	for _, name := range d.names {
 		if !slices.ContainsFunc(list, func(m exactjson.Member) bool { return m.Name == name }) {
 			list = append(list, exactjson.Member{Name: name, Value: json.RawMessage(`"..."`)})

@@ -48,6 +48,7 @@ func TestOperatorsInPages(t *testing.T) {
 			}, forbidden,
 		},
 		{"pipelines/desk_report", `form[hx-post$="/remove"]`, nil, nil, ""},
+		{"pipelines/desk_report", `.hint:has(+ pre[aria-label="The file"])`, nil, nil, ""},
 		{"runs", fmt.Sprintf(`a[href=%q]`, others), []string{others, others + "/result", others + "/output", "playground?run=" + others[5:], "playground/result/" + others[5:]}, []string{others + "/cancel"}, absent},
 	}
 	ask := func(p *uitest.Page, method, path string) (status int, title string) {
@@ -77,7 +78,7 @@ func TestOperatorsInPages(t *testing.T) {
 			}
 		}
 		if person == "root" { // the gateway has no --console-results
-			for path, want := range map[string]int{maxs: 200, maxs + "/output": 403, maxs + "/result": 403, "playground?run=" + maxs[5:]: 403, others + "/output": 200} {
+			for path, want := range map[string]int{maxs: 200, maxs + "/output": 403, maxs + "/result": 403, "playground?run=" + maxs[5:]: 403, others + "/output": 200, "pipelines/desk_report@1": 404} {
 				if status, title := ask(p, "GET", path); status != want {
 					t.Errorf("an operator gets %s: %d, %q", path, status, title)
 				}

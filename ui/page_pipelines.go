@@ -101,11 +101,15 @@ func showPipelines(v *Visit) (any, error) {
 	for i := range tools {
 		rows[i] = savedRow{&tools[i], effectOf(&tools[i]), brokenText(&tools[i])}
 	}
+	where := ""
+	if v.Who.Operator {
+		where = v.Options().Pipelines.Set().Store().Dirs()[0]
+	}
 	return struct {
-		Rows []savedRow
-		Dirs []string
-		May  bool
-	}{rows, v.Options().Pipelines.Set().Store().Dirs(), v.Who.Operator}, nil
+		Rows  []savedRow
+		Where string // they are kept, for operators
+		May   bool
+	}{rows, where, v.Who.Operator}, nil
 }
 
 func effectOf(t *pipelines.Tool) string {
@@ -149,9 +153,12 @@ type exampleRow struct {
 // PageTitle names the window.
 func (p *pipelineView) PageTitle() string { return "Pipeline " + p.Name }
 
-// saved returns the pipeline of the address.
-func (v *Visit) saved() (*pipelines.Tool, error) {
-	t, err := v.Options().Pipelines.Set().Find(v.Context(), v.PathValue("name"), v.savedView())
+// saved returns the pipeline of the address. Earlier versions have no page: what it runs and changes is the current one.
+func (v *Visit) saved() (t *pipelines.Tool, err error) {
+	name := v.PathValue("name")
+	if err = pipelines.CheckName(name); err == nil {
+		t, err = v.Options().Pipelines.Set().Find(v.Context(), name, v.savedView())
+	}
 	if err != nil {
 		return nil, &Problem{http.StatusNotFound, "It is not there", err.Error(), "the page Pipelines lists all that you may see"}
 	}

@@ -109,7 +109,7 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 		o.Logins = &consoleLogins{shown: shown, begun: map[string]func(){}}
 	}
 	if x.parts.saved != nil {
-		o.Pipelines = &savedShown{savedPipelines{x.parts.saved, x.parts}, shown}
+		o.Pipelines = &savedShown{x.parts.saved, shown}
 	}
 	console, err := ui.New(o)
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 
 // savedShown answers for the pages of saved pipelines.
 type savedShown struct {
-	savedPipelines
+	set   *pipelines.Set
 	shown *shown
 }
 
@@ -49,7 +49,7 @@ func (s *savedShown) Plan(ctx context.Context, t *pipelines.Tool, args json.RawM
 func (s *savedShown) Test(ctx context.Context, t *pipelines.Tool) (list []ui.Tested, err error) {
 	person := s.shown.person(ctx)
 	err = person.Work(ctx, func(ctx context.Context, deps stages.Deps, v pipelines.Viewer) error {
-		list = convert(s.test(ctx, t, compiling{deps, v, person.Run}, false), func(j testedJSON) ui.Tested {
+		list = convert(compiling{s.set, deps, v, person.Run}.test(ctx, t, false), func(j testedJSON) ui.Tested {
 			return ui.Tested{Status: string(j.Status), Run: j.run, Text: j.Text, Output: j.Output, Millis: j.Millis}
 		})
 		return nil

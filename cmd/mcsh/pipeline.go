@@ -65,11 +65,11 @@ func (p *program) pipelineLsCommand() *cobra.Command {
 	return command(cmd, p.withPipelines(&s, p.listPipelines), s.addPipelineUse(p), p.jsonFlag("print one JSON object per pipeline, a line each"))
 }
 
-func (p *program) listPipelines(ctx context.Context, x *savedPipelines, _ []string) error {
-	tools := x.set.Tools(ctx, pipelines.Operator())
-	_, broken := x.set.Store().List(ctx)
+func (p *program) listPipelines(ctx context.Context, x *dependencies, _ []string) error {
+	tools := x.saved.Tools(ctx, pipelines.Operator())
+	_, broken := x.saved.Store().List(ctx)
 	if len(tools) == 0 && !p.json {
-		fmt.Fprintf(p.stderr, "there are no saved pipelines in %s; mcsh pipeline save makes one\n", strings.Join(x.set.Store().Dirs(), ", "))
+		fmt.Fprintf(p.stderr, "there are no saved pipelines in %s; mcsh pipeline save makes one\n", strings.Join(x.saved.Store().Dirs(), ", "))
 	}
 	all := convert(tools, func(t pipelines.Tool) pipelineJSON { return describePipeline(&t) })
 	rows := make([][]string, len(all))
@@ -177,13 +177,13 @@ func (p *program) pipelineShowCommand() *cobra.Command {
 		Short: "Show a saved pipeline: what it does, its parameters, its versions and its file",
 		Args:  withFirst(cobra.ExactArgs(1)),
 	}
-	return command(cmd, p.withPipelines(&s, func(ctx context.Context, x *savedPipelines, args []string) error {
-		t, err := x.find(ctx, args[0])
+	return command(cmd, p.withPipelines(&s, func(ctx context.Context, x *dependencies, args []string) error {
+		t, err := findPipeline(ctx, x.saved, args[0])
 		if err != nil {
 			return err
 		}
 		one := describePipeline(t)
-		versions, err := x.set.Store().Versions(ctx, t.Name)
+		versions, err := x.saved.Store().Versions(ctx, t.Name)
 		one.File, one.Versions = t.Version.Text, convert(versions, func(v pipelines.Version) int { return v.Number })
 		return errors.Join(p.print(one, one.text(t)), err)
 	}), s.addPipelineUse(p), completing(firstArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object"))
@@ -346,14 +346,8 @@ func (p *program) pipelineNames(s *settings) completer {
 	}
 }
 
-// savedPipelines are the saved pipelines with all that they need.
-type savedPipelines struct {
-	set   *pipelines.Set
-	parts *dependencies
-}
-
-// withPipelines is a command's function that calls f with the saved pipelines of the settings, and closes what they need.
-func (p *program) withPipelines(s *settings, f func(context.Context, *savedPipelines, []string) error) func(context.Context, []string) error {
+// withPipelines is a command's function that calls f with the saved pipelines of the settings and what they need, and closes that.
+func (p *program) withPipelines(s *settings, f func(context.Context, *dependencies, []string) error) func(context.Context, []string) error {
 	return func(ctx context.Context, args []string) (err error) {
 		if _, err := p.pipelineStore(*s); err != nil {
 			return err
@@ -368,7 +362,7 @@ func (p *program) withPipelines(s *settings, f func(context.Context, *savedPipel
 		}
 		defer func() { err = errors.Join(err, parts.close()) }()
 		defer p.show(parts.upstream.Statuses).stop()
-		return f(ctx, &savedPipelines{parts.saved, parts}, args)
+		return f(ctx, parts, args)
 	}
 }
 
@@ -381,12 +375,12 @@ func (p *program) pipelineStore(s settings) (*pipelines.Store, error) {
 	return pipelines.NewStore(dirs...), nil
 }
 
-// find returns a saved pipeline by NAME or NAME@3.
-func (x *savedPipelines) find(ctx context.Context, name string) (*pipelines.Tool, error) {
-	if _, err := x.set.Store().Get(ctx, name, pipelines.Everybody); err != nil {
+// findPipeline returns a saved pipeline by NAME or NAME@3.
+func findPipeline(ctx context.Context, set *pipelines.Set, name string) (*pipelines.Tool, error) {
+	if _, err := set.Store().Get(ctx, name, pipelines.Everybody); err != nil {
 		return nil, pipelineFailure(err)
 	}
-	return x.set.Find(ctx, name, pipelines.Operator())
+	return set.Find(ctx, name, pipelines.Operator())
 }
 
 // addPipelineUse adds the flags of commands that check or run saved pipelines.

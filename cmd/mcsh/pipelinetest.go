@@ -49,31 +49,31 @@ Exit status: 0 everything is as expected, 1 something is not, others as for mcsh
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.Flags().BoolVar(&forReal, "for-real", false, "also make the calls that change something")
-	return command(cmd, p.withPipelines(&s, func(ctx context.Context, x *savedPipelines, args []string) error {
+	return command(cmd, p.withPipelines(&s, func(ctx context.Context, x *dependencies, args []string) error {
 		return p.testPipelines(ctx, x, args, forReal)
 	}), s.addPipelineUse(p), completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object per example, a line each"))
 }
 
-func (p *program) testPipelines(ctx context.Context, x *savedPipelines, names []string, forReal bool) error {
+func (p *program) testPipelines(ctx context.Context, x *dependencies, names []string, forReal bool) error {
 	var tools []*pipelines.Tool
 	for _, name := range names {
-		t, err := x.find(ctx, name)
+		t, err := findPipeline(ctx, x.saved, name)
 		if err != nil {
 			return err
 		}
 		tools = append(tools, t)
 	}
 	if len(names) == 0 {
-		all := x.set.Tools(ctx, pipelines.Operator())
+		all := x.saved.Tools(ctx, pipelines.Operator())
 		for i := range all {
 			tools = append(tools, &all[i])
 		}
 	}
-	with := compiling{x.parts.deps(), pipelines.Operator(), runUnseen}
+	with := compiling{x.saved, x.deps(), pipelines.Operator(), runUnseen}
 	with.deps.Caller = "test"
 	n := map[status]int{}
 	for _, t := range tools {
-		for _, one := range x.test(ctx, t, with, forReal) {
+		for _, one := range with.test(ctx, t, forReal) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -111,6 +111,7 @@ func (j testedJSON) line() string {
 
 // A compiling is for whom saved pipelines are compiled, and with what.
 type compiling struct {
+	set    *pipelines.Set
 	deps   stages.Deps
 	viewer pipelines.Viewer
 	run    func(ctx context.Context, t gateway.Trial, out io.Writer) (request string, report stages.Report, err error)
@@ -123,7 +124,7 @@ func runUnseen(ctx context.Context, t gateway.Trial, out io.Writer) (string, sta
 }
 
 // test runs the examples of a pipeline.
-func (x *savedPipelines) test(ctx context.Context, t *pipelines.Tool, with compiling, forReal bool) (list []testedJSON) {
+func (with compiling) test(ctx context.Context, t *pipelines.Tool, forReal bool) (list []testedJSON) {
 	one := testedJSON{Name: t.Name, Version: t.Version.Number}
 	if t.Broken != nil {
 		one.Status, one.Text = statusFailed, "broken: "+t.Broken.Error()
@@ -137,7 +138,7 @@ func (x *savedPipelines) test(ctx context.Context, t *pipelines.Tool, with compi
 		begun := time.Now()
 		one := one
 		one.Example, one.Args = i+1, e.Args
-		x.example(ctx, t, e, with, forReal, &one)
+		with.example(ctx, t, e, forReal, &one)
 		one.Millis = time.Since(begun).Milliseconds()
 		list = append(list, one)
 	}
@@ -148,9 +149,9 @@ func (x *savedPipelines) test(ctx context.Context, t *pipelines.Tool, with compi
 const shownOutput = 600
 
 // example runs one example. The output is that of a run that ended well, and was not as expected.
-func (x *savedPipelines) example(ctx context.Context, t *pipelines.Tool, e pipelines.Example, with compiling, forReal bool, is *testedJSON) {
+func (with compiling) example(ctx context.Context, t *pipelines.Tool, e pipelines.Example, forReal bool, is *testedJSON) {
 	is.Status = statusFailed
-	made, values, err := x.trial(ctx, t, e, with)
+	made, values, err := with.trial(ctx, t, e)
 	if err != nil {
 		is.Text = err.Error()
 		return
@@ -169,12 +170,12 @@ func (x *savedPipelines) example(ctx context.Context, t *pipelines.Tool, e pipel
 	case e.JQ == "":
 		is.Status = statusOK
 	default:
-		x.judge(ctx, with.deps, values, e.JQ, out.buf.Bytes(), is)
+		with.judge(ctx, values, e.JQ, out.buf.Bytes(), is)
 	}
 }
 
 // trial compiles an example with its values.
-func (x *savedPipelines) trial(ctx context.Context, t *pipelines.Tool, e pipelines.Example, with compiling) (made gateway.Trial, values map[string]json.RawMessage, err error) {
+func (with compiling) trial(ctx context.Context, t *pipelines.Tool, e pipelines.Example) (made gateway.Trial, values map[string]json.RawMessage, err error) {
 	if values, err = t.Definition.Values(ctx, e.Args); err != nil {
 		return made, nil, err
 	}
@@ -182,7 +183,7 @@ func (x *savedPipelines) trial(ctx context.Context, t *pipelines.Tool, e pipelin
 	if err != nil {
 		return made, nil, err
 	}
-	plan, errs, err := x.set.Compile(ctx, t, e.Args, with.deps, with.viewer)
+	plan, errs, err := with.set.Compile(ctx, t, e.Args, with.deps, with.viewer)
 	if errs != nil {
 		err = planError(errs)
 	}
@@ -190,8 +191,8 @@ func (x *savedPipelines) trial(ctx context.Context, t *pipelines.Tool, e pipelin
 }
 
 // judge says whether an output is as expected.
-func (x *savedPipelines) judge(ctx context.Context, deps stages.Deps, values map[string]json.RawMessage, jq string, output []byte, is *testedJSON) {
-	switch got, err := x.expect(ctx, deps, values, jq, output); {
+func (with compiling) judge(ctx context.Context, values map[string]json.RawMessage, jq string, output []byte, is *testedJSON) {
+	switch got, err := with.expect(ctx, values, jq, output); {
 	case err != nil:
 		is.Text = fmt.Sprintf("the expectation %s fails: %v", jq, err)
 	case got != "true":
@@ -205,9 +206,10 @@ func (x *savedPipelines) judge(ctx context.Context, deps stages.Deps, values map
 
 // expect runs the jq program of an example on the output: on its JSON value, an array if it has more or none, or else a text. It
 // has the parameters in $params.
-func (x *savedPipelines) expect(ctx context.Context, deps stages.Deps, values map[string]json.RawMessage, jq string, output []byte) (string, error) {
+func (with compiling) expect(ctx context.Context, values map[string]json.RawMessage, jq string, output []byte) (string, error) {
 	args := append(readingJQ(output), "-c", "--argjson", "params", string(pipelines.Args(values)), jq)
 	stage := map[string]any{"type": "command", "command": "jq", "args": args}
+	deps := with.deps
 	deps.Runs = nil // the expectation is no run
 	check, errs := stages.CompileFed(ctx, []byte(texts.JSON([]any{stage})), deps)
 	if errs != nil {

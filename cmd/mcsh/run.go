@@ -95,7 +95,7 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	defer screen.stop()
 	deps := parts.deps()
 	deps.CheckOnly = o.check
-	pipeline, err := o.named.compile(ctx, savedPipelines{parts.saved, parts}, text, deps, o.fed || in != nil, within)
+	pipeline, err := o.named.compile(ctx, parts.saved, text, deps, o.fed || in != nil, within)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (p *program) paramWords(ctx context.Context, o *runOptions, args []string, 
 	for _, name := range saved.Definition.Names() {
 		words = append(words, name+"=")
 		if strings.HasPrefix(prefix, name+"=") {
-			for _, value := range saved.Definition.Choices(name) {
+			for _, value := range saved.Definition.Choices(ctx, name) {
 				words = append(words, name+"="+value)
 			}
 		}
@@ -100,7 +100,7 @@ func (n *namedRun) resolve(ctx context.Context, p *program, args []string, o *ru
 }
 
 // compile checks the saved pipeline with its parameters, or else the one with the text.
-func (n *namedRun) compile(ctx context.Context, x savedPipelines, text []byte, d stages.Deps, fed bool, within gateway.CallTime) (*stages.Pipeline, error) {
+func (n *namedRun) compile(ctx context.Context, set *pipelines.Set, text []byte, d stages.Deps, fed bool, within gateway.CallTime) (*stages.Pipeline, error) {
 	if n.name == "" {
 		return compile(ctx, text, d, fed, within)
 	}
@@ -109,11 +109,11 @@ func (n *namedRun) compile(ctx context.Context, x savedPipelines, text []byte, d
 	pipeline, err := checked(ctx, within, func(ctx context.Context) (plan *stages.Pipeline, errs []*stages.Error) {
 		var t *pipelines.Tool
 		values := map[string]json.RawMessage{}
-		if t, wrong = x.find(ctx, n.name); wrong == nil && t.Definition != nil {
+		if t, wrong = findPipeline(ctx, set, n.name); wrong == nil && t.Definition != nil {
 			values, wrong = n.values(ctx, t.Definition)
 		}
 		if wrong == nil {
-			plan, errs, wrong = x.set.Compile(ctx, t, pipelines.Args(values), d, pipelines.Operator())
+			plan, errs, wrong = set.Compile(ctx, t, pipelines.Args(values), d, pipelines.Operator())
 		}
 		return plan, errs
 	})
