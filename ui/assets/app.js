@@ -194,9 +194,11 @@ function ago(then) {
   return seconds < 1 ? "now" : `${Math.floor(seconds / size)} ${unit} ago`;
 }
 
+const clock = { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 };
+
 function times() {
   for (const t of all("time")) {
-    const then = new Date(t.dateTime), text = "ago" in t.dataset ? ago(then) : then.toLocaleString();
+    const then = new Date(t.dateTime), text = "ago" in t.dataset ? ago(then) : "clock" in t.dataset ? then.toLocaleTimeString([], clock) : then.toLocaleString();
     if (t.textContent !== text) t.textContent = text;
     if ("ago" in t.dataset) t.title = then.toLocaleString();
   }
