@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -35,6 +36,12 @@ type Viewer struct {
 
 	Limited bool     // only own runs, and of them those that could use no servers but those of Groups
 	Groups  []string // sorted
+}
+
+// Reaches reports whether a viewer may know of what the viewer itself has done, limited to the servers of some groups or not.
+func (v Viewer) Reaches(limited bool, groups []string) bool {
+	beyond := func(group string) bool { return !slices.Contains(v.Groups, group) }
+	return !v.Limited || limited && !slices.ContainsFunc(groups, beyond)
 }
 
 // A RunFilter chooses runs. Its zero value chooses all.

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -8,8 +9,10 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// maxArgsText bounds arguments that are written as JSON, in bytes.
-const maxArgsText = 1 << 20
+const (
+	maxArgsText = 1 << 20 // bytes of arguments that are written as JSON
+	maxIndents  = 1 << 20 // of the lines of a JSON text, together
+)
 
 // An argsForm is a form for the arguments that a schema describes, or a text of JSON in its place. The template "arguments" shows it.
 type argsForm struct {
@@ -105,13 +108,37 @@ func (a *argsForm) refuse(wrong []string, note string) bool {
 	return len(wrong) > 0
 }
 
+// indented writes JSON in lines, but for one whose brackets stand so deep in each other that spaces would make it huge.
 func indented(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "{}"
 	}
-	data, err := json.MarshalIndent(raw, "", "  ")
-	if err != nil {
+	var b bytes.Buffer
+	if indents(raw) > maxIndents || json.Indent(&b, raw, "", "  ") != nil {
 		return string(raw)
 	}
-	return string(data)
+	return b.String()
+}
+
+// indents counts the steps by which the lines of some JSON are indented.
+func indents(raw []byte) (n int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			n += depth
+		case c == '}' || c == ']':
+			depth--
+			n += depth
+		case c == ',':
+			n += depth
+		}
+	}
+	return n
 }

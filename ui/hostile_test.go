@@ -90,3 +90,34 @@ func TestHostileNames(t *testing.T) {
 		t.Errorf("%d links, want one for each tool and server", followed)
 	}
 }
+
+// TestDeepJSON: brackets within brackets, of a server or of a link, make no large page.
+func TestDeepJSON(t *testing.T) {
+	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
+	console, err := ui.New(ui.Options{About: func() control.Gateway { return control.Gateway{} }, Tools: deepTool(deep)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := httptest.NewRecorder()
+	console.Handler(ui.Door{}).ServeHTTP(answer, httptest.NewRequest("GET", "/tools/a/a?args="+deep, nil))
+	if body := answer.Body.String(); answer.Code != 200 || strings.Count(body, deep) < 3 || len(body) > 256<<10 {
+		t.Errorf("status %d, %d bytes, %d times the text", answer.Code, len(body), strings.Count(body, deep))
+	}
+}
+
+// A deepTool is a tool with a text as its schemas.
+type deepTool string
+
+func (d deepTool) Tools(context.Context, string, string) (list ui.ToolList) { return list }
+
+func (d deepTool) Tool(_ context.Context, server, name string) (ui.ToolDetail, error) {
+	return ui.ToolDetail{ToolRow: ui.ToolRow{Server: server, Name: name}, Input: json.RawMessage(d), Output: json.RawMessage(d)}, nil
+}
+
+func (d deepTool) Check(context.Context, string, string, json.RawMessage) ([]string, string) {
+	return nil, ""
+}
+
+func (d deepTool) Call(context.Context, string, string, json.RawMessage) (c ui.Called, err error) {
+	return c, nil
+}

@@ -92,7 +92,24 @@ func serverPage() page {
 
 func hasServers(o *Options) bool { return o.Servers != nil }
 
-func showServers(v *Visit) (any, error) { return v.Options().Servers.Servers(v.Context()), nil }
+// servers returns the servers without what tells of the calls of others, unless an operator asks.
+func (v *Visit) servers() []ServerState {
+	list := v.Options().Servers.Servers(v.Context())
+	for i := range list {
+		if s := &list[i]; !v.Who.Operator {
+			s.Stderr, s.Calls, s.Errors, s.Half, s.Most = "", 0, 0, 0, 0
+		}
+	}
+	return list
+}
+
+// A serversView is the list of servers.
+type serversView struct {
+	List     []ServerState
+	Operator bool
+}
+
+func showServers(v *Visit) (any, error) { return serversView{v.servers(), v.Who.Operator}, nil }
 
 // A serverView is a server with what waits for its operator.
 type serverView struct {
@@ -108,12 +125,9 @@ func (s *serverView) PageTitle() string { return s.Name }
 
 func showServer(v *Visit) (any, error) {
 	name := v.PathValue("name")
-	for _, s := range v.Options().Servers.Servers(v.Context()) {
+	for _, s := range v.servers() {
 		if s.Name != name {
 			continue
-		}
-		if !v.Who.Operator {
-			s.Stderr = "" // it may tell of the calls of others
 		}
 		view := &serverView{ServerState: s, Operator: v.Who.Operator, Logins: v.Options().Logins != nil}
 		waiting, err := v.Options().Servers.Waiting(v.Context(), name)

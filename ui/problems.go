@@ -11,8 +11,11 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// maxProblems bounds the mistakes that are shown of a plan.
-const maxProblems = 50
+// Bounds of the mistakes that are shown of a plan.
+const (
+	maxProblems = 50
+	maxFixes    = 1 << 20 // bytes of all fixes: each is a whole plan
+)
 
 // A problem is a mistake of a plan, in the form that the editor reads.
 type problem struct {
@@ -35,6 +38,7 @@ type fix struct {
 
 // problems are the mistakes of a plan with that text.
 func problems(text string, errs []*stages.Error) (list []problem) {
+	room := maxFixes
 	for _, e := range errs[:min(len(errs), maxProblems)] {
 		stage := stagePointer([]byte(text), string(e.Place))
 		p := problem{At: stage + fieldPointer(e), Message: texts.Fit(e.Msg, 2000), Hint: texts.Fit(e.Hint, 2000), Severity: "error", Where: "The plan", Code: string(e.Code)}
@@ -42,8 +46,10 @@ func problems(text string, errs []*stages.Error) (list []problem) {
 			p.Where = "Stage " + texts.Fit(string(e.Place), 80)
 		}
 		from, to, found := spanOf([]byte(text), stage)
-		if e.Place != "" && found {
-			p.Fix = fixOf(text, from, to, e)
+		if e.Place != "" && found && len(text) <= room {
+			if p.Fix = fixOf(text, from, to, e); p.Fix != nil {
+				room -= len(p.Fix.Text)
+			}
 		}
 		list = append(list, p)
 	}

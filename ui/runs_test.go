@@ -279,6 +279,18 @@ func TestFixes(t *testing.T) {
 	}
 }
 
+// TestFixesAreBounded: fixes of a long plan with many mistakes are not all written out.
+func TestFixesAreBounded(t *testing.T) {
+	s := &strangeRuns{}
+	for range 100 {
+		s.errs = append(s.errs, &stages.Error{Place: "1", Fix: json.RawMessage(`{}`)})
+	}
+	_, body := s.serve(t)("/playground/check", url.Values{"text": {`[{"a": 1}, "` + strings.Repeat("x", 300<<10) + `"]`}})
+	if n := strings.Count(body, `"fix"`); n != 3 || len(body) > 2<<20 {
+		t.Errorf("%d fixes, %d bytes", n, len(body))
+	}
+}
+
 // TestCompletion: what can be written at a place of a text that is not whole, bounded.
 func TestCompletion(t *testing.T) {
 	ask := (&strangeRuns{}).serve(t)

@@ -35,7 +35,7 @@ func (secretive) Prompt(context.Context, string, string, map[string]string) ([]C
 type secretServers struct{ secretive }
 
 func (secretServers) Servers(context.Context) []ServerState {
-	return []ServerState{{Name: "one", Status: "ready", Stderr: "words about callers"}}
+	return []ServerState{{Name: "one", Status: "ready", Stderr: "words about callers", Calls: 4711, Errors: 4712, Half: 4713 * time.Hour, Most: 4713 * time.Hour}}
 }
 
 // newSecretive makes a console of it, and appends to acts what operators do.
@@ -105,11 +105,16 @@ func TestOperatorsOnly(t *testing.T) {
 	guard, list := guardOf(t, "alice")
 	caller, operator := c.Handler(Door{Guard: guard}), c.Handler(Door{})
 	cookie := signedIn(t, c, caller, list[0])
-	if w := serve(caller, "GET", "/servers/one", "", "Cookie", cookie); w.Code != 200 || strings.Contains(w.Body.String(), "words about callers") {
-		t.Errorf("a caller: status %d, %s", w.Code, w.Body)
-	}
-	if w := serve(operator, "GET", "/servers/one", ""); !strings.Contains(w.Body.String(), "words about callers") {
-		t.Errorf("the operator: status %d, %s", w.Code, w.Body)
+	for path, words := range map[string][]string{"/servers": {"4\u202f711", "4\u202f712", "196 d"}, "/servers/one": {"words about callers", "4\u202f711", "4\u202f712", "196 d"}} {
+		of, all := serve(caller, "GET", path, "", "Cookie", cookie), serve(operator, "GET", path, "")
+		for _, word := range words {
+			if of.Code != 200 || strings.Contains(of.Body.String(), word) {
+				t.Errorf("a caller finds %q at %s: status %d, %s", word, path, of.Code, of.Body)
+			}
+			if !strings.Contains(all.Body.String(), word) {
+				t.Errorf("the operator does not find %q at %s: %s", word, path, all.Body)
+			}
+		}
 	}
 	token := (&Visit{console: c, Who: Person{ID: c.sessionOf(cookie).person}}).token()
 	for _, what := range []string{"restart", "disable", "enable"} {

@@ -245,5 +245,6 @@ func TestLoginsAndProtocol(t *testing.T) {
 	p.See("#messages pre", "hacked")
 	harmless(t, p)
 	p.Axe()
+	p.Until(`[...document.querySelectorAll("#messages time")].every((t) => /^\d\d:\d\d:\d\d\D\d{3}$/.test(t.textContent) && t.scrollWidth <= t.clientWidth)`)
 	look(p, "protocol")
 }

@@ -93,7 +93,7 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 		return nil, nil
 	}
 	shown := &shown{settings: s, source: source, parts: x}
-	trials, news := &trials{gatewayParts: x, replies: newReplies(s.shares.runs)}, &noted{pool: x.parts.upstream, news: func() {}}
+	trials, news := &trials{shown: shown, replies: newReplies(s.shares.runs)}, &noted{pool: x.parts.upstream, news: func() {}}
 	o := ui.Options{
 		About: source.Gateway, Results: c.results, Activity: shown, Servers: consoleServers{shown}, Tools: shown, Offers: shown,
 		Acted: func(who, path string) {

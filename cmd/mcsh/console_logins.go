@@ -42,7 +42,7 @@ func (s *consoleLogins) Logins(ctx context.Context) (list []ui.LoginState, err e
 // Login implements [ui.Logins]. Where the gateway has no pages that an issuer can lead back to, the sign-in goes on at a page of this
 // machine. It takes the place of one that the person has begun to the server before.
 func (s *consoleLogins) Login(ctx context.Context, server string) (control.PendingLogin, error) {
-	key := userOf(ctx) + "\n" + server // no identity has a line break
+	key := viewerOf(ctx).Caller + "\n" + server // no identity has a line break
 	s.replace(key, nil)
 	begun, err := s.source.BeginLogin(ctx, control.LoginRequest{Server: server})
 	if err != nil || begun.Listen == nil {

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/auth"
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/preview/shape"
@@ -27,17 +28,17 @@ const (
 
 // trials run pipelines for people at the console.
 type trials struct {
-	gatewayParts
+	*shown
 	console *ui.Console // hears of replies
 	replies *replies
 }
 
-// userOf returns the identity of a person; empty: nobody authenticates.
-func userOf(ctx context.Context) string {
-	if token := auth.TokenInfoFromContext(ctx); token != nil {
-		return token.UserID
-	}
-	return ""
+// viewerOf returns who asks for what the person itself has done; its Caller is empty where nobody authenticates.
+func viewerOf(ctx context.Context) (v control.Viewer) {
+	identity, _ := auth.IdentityOf(ctx)
+	v.Caller = identity.ID
+	v.Groups, v.Limited = auth.LimitOf(ctx)
+	return v
 }
 
 // call calls execute_pipeline as the person whose identity the context has.
@@ -46,8 +47,7 @@ func (t *trials) call(ctx context.Context, plan, mode string, h gateway.Hearing)
 	if json.Valid([]byte(plan)) {
 		pipeline = json.RawMessage(plan)
 	}
-	person := t.gateway.Person(auth.TokenInfoFromContext(ctx), t.listeners == nil)
-	return person.Call(gateway.Heard(ctx, h), "execute_pipeline", map[string]any{"pipeline": pipeline, "mode": mode})
+	return t.person(ctx).Call(gateway.Heard(ctx, h), "execute_pipeline", map[string]any{"pipeline": pipeline, "mode": mode})
 }
 
 // Check implements [ui.Playground].
@@ -67,15 +67,14 @@ func (t *trials) Check(ctx context.Context, plan string) (found stages.Plan, wro
 
 // Start implements [ui.Playground].
 func (t *trials) Start(ctx context.Context, plan string, dry bool) (string, *ui.Reply) {
-	mode, user := schemas.ModeRun, userOf(ctx)
+	mode, trial := schemas.ModeRun, &trialReply{by: viewerOf(ctx)}
 	if dry {
 		mode = schemas.ModeDryRun
 	}
 	begun, ended := make(chan string, 1), make(chan ui.Reply, 1)
 	go func() {
-		trial := &trialReply{user: user}
 		result, err := t.call(context.WithoutCancel(ctx), plan, mode, gateway.Hearing{Begun: func(r string) {
-			trial.request = r
+			trial.request, trial.begun = r, time.Now()
 			t.replies.begin(trial)
 			begun <- r
 		}})
@@ -100,7 +99,7 @@ func (t *trials) Start(ctx context.Context, plan string, dry bool) (string, *ui.
 
 // Reply implements [ui.Playground].
 func (t *trials) Reply(ctx context.Context, request string) (*ui.Reply, bool) {
-	return t.replies.of(userOf(ctx), request)
+	return t.replies.of(viewerOf(ctx), request)
 }
 
 // EndUser implements [ui.Playground].
@@ -134,12 +133,12 @@ func replyOf(result *mcp.CallToolResult) ui.Reply {
 	return r
 }
 
-// catalog lists the tools of servers that the person may use.
+// catalog lists the tools of servers that the person may use, and the saved pipelines.
 func (t *trials) catalog(ctx context.Context, servers ...string) []upstream.Listing {
 	ctx, cancel := context.WithTimeout(ctx, wordsTime)
 	defer cancel()
-	person := t.gateway.Person(auth.TokenInfoFromContext(ctx), t.listeners == nil)
-	return t.parts.upstream.Catalog(person.View(ctx), servers...)
+	pool, ctx := t.pool(ctx)
+	return gateway.Saved{Set: t.parts.parts.saved, Viewer: t.person(ctx).Viewer(ctx)}.Catalog(ctx, pool.Catalog, servers...)
 }
 
 // Servers implements [ui.Words].
@@ -212,7 +211,7 @@ func plainName(name string) bool {
 
 // Commands implements [ui.Words].
 func (t *trials) Commands() (list []ui.Word) {
-	report, err := t.parts.sandbox.Describe()
+	report, err := t.parts.parts.sandbox.Describe()
 	if err != nil {
 		return nil
 	}

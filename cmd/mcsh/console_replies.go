@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/ui"
 )
@@ -14,6 +16,7 @@ const (
 	mostReplies   = 8         // of one person; a new one pushes out the oldest
 	mostReplyText = 256 << 10 // bytes of one
 	replyCost     = 1 << 10   // bytes of one beside its texts
+	replyAge      = time.Hour // after which the memory of one is needed more elsewhere
 )
 
 // replies are the last replies to the runs of each person. They take memory of a share, and one that does not fit is not kept: nobody
@@ -27,9 +30,13 @@ type replies struct {
 
 // A trialReply is the reply to a run; nil: it is not there yet.
 type trialReply struct {
-	user, request string
-	reply         *ui.Reply
-	size          int64 // that is taken; guarded by mu of the replies
+	by      control.Viewer // who has begun the run
+	request string
+	begun   time.Time
+
+	// Guarded by mu of the replies:
+	reply *ui.Reply
+	size  int64 // that is taken
 }
 
 func newReplies(memory ui.Memory) *replies {
@@ -40,22 +47,23 @@ func newReplies(memory ui.Memory) *replies {
 func (r *replies) begin(t *trialReply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := r.all[t.user]
+	r.expire()
+	list := r.all[t.by.Caller]
 	if len(list) >= mostReplies {
 		r.release(list[0])
 		list = slices.Delete(list, 0, 1)
 	}
-	if r.take(t, replyCost+int64(len(t.user)+len(t.request))) {
+	if r.take(t, replyCost+int64(len(t.by.Caller)+len(t.request)+len(strings.Join(t.by.Groups, "")))) {
 		list = append(list, t)
 	}
-	r.set(t.user, list)
+	r.set(t.by.Caller, list)
 }
 
 // answer keeps the reply to a run that is remembered.
 func (r *replies) answer(t *trialReply, reply ui.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !slices.Contains(r.all[t.user], t) {
+	if !slices.Contains(r.all[t.by.Caller], t) {
 		return
 	}
 	n := int64(0)
@@ -68,12 +76,26 @@ func (r *replies) answer(t *trialReply, reply ui.Reply) {
 	t.reply = &reply
 }
 
-// of returns the reply to a run of a person; nil: it is not there yet. False: no such run is remembered.
-func (r *replies) of(user, request string) (*ui.Reply, bool) {
+// expire forgets the replies of long ago. r.mu is held.
+func (r *replies) expire() {
+	for user, list := range r.all {
+		r.set(user, slices.DeleteFunc(list, func(t *trialReply) bool {
+			old := t.reply != nil && time.Since(t.begun) > replyAge
+			if old {
+				r.release(t)
+			}
+			return old
+		}))
+	}
+}
+
+// of returns the reply to a run of a person; nil: it is not there yet. False: no such run is remembered, or the person may not know of
+// it any more.
+func (r *replies) of(v control.Viewer, request string) (*ui.Reply, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range r.all[user] {
-		if t.request == request {
+	for _, t := range r.all[v.Caller] {
+		if t.request == request && v.Reaches(t.by.Limited, t.by.Groups) {
 			return t.reply, true
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/runs"
@@ -147,7 +148,11 @@ func (r *Run) End(report stages.Report, returned int64, err error) {
 
 // size returns how much memory the texts of the begin take.
 func (b *Begin) size() int64 {
-	return int64(len(b.Plan) + len(b.User) + len(b.Owner) + len(b.From) + len(b.Row.Caller) + len(b.Row.Client) + len(b.Row.Tool))
+	n := len(b.Plan) + len(b.User) + len(b.Owner) + len(b.From) + len(b.Row.Caller) + len(b.Row.Client) + len(b.Row.Tool)
+	for _, group := range b.Groups {
+		n += int(unsafe.Sizeof(group)) + len(group)
+	}
+	return int64(n)
 }
 
 // keep makes room for a run that has ended, and reports whether there is some.

@@ -18,11 +18,7 @@ const shownTools = 20
 
 // sees reports whether a viewer may know of a run, and its data.
 func (r *Run) sees(v control.Viewer) (row, data bool) {
-	own, all := v.Caller != "" && r.User == v.Caller, v.All
-	if v.Limited {
-		beyond := func(group string) bool { return !slices.Contains(v.Groups, group) }
-		own, all = own && r.Within && !slices.ContainsFunc(r.Groups, beyond), false
-	}
+	own, all := v.Caller != "" && r.User == v.Caller && v.Reaches(r.Within, r.Groups), v.All && !v.Limited
 	return all || own, own || all && v.Results
 }
 

@@ -127,7 +127,8 @@ const sameAs = (e) => [e.tagName, e.id, e.name, e.getAttribute("href"), e.getAtt
 const scrolls = ".scroll, pre, .tree";
 let held = []; // of parts that are being swapped
 
-on("htmx:beforeSwap", ({ detail: { target } }) => {
+on("htmx:beforeSwap", ({ detail: { target, shouldSwap } }) => {
+  if (!shouldSwap) return;
   const e = document.activeElement, inside = target.contains(e) && e !== document.body;
   const place = [...new Set([target.id, target.parentElement?.closest("[id]")?.id])].filter(Boolean);
   if (inside || all(scrolls, target).some((s) => s.scrollTop || s.scrollLeft)) {
@@ -162,8 +163,12 @@ function menu(open) {
 
 async function copy(from) {
   const text = from.dataset.copy || $(from.dataset.copyFrom).textContent;
-  await navigator.clipboard.writeText(text);
-  note("Copied.");
+  try {
+    await navigator.clipboard.writeText(text); // it is not there in a page without TLS of another machine
+    note("Copied.");
+  } catch {
+    note("The browser does not copy here.", "bad");
+  }
 }
 
 on("click", (e) => {
@@ -189,9 +194,11 @@ function ago(then) {
   return seconds < 1 ? "now" : `${Math.floor(seconds / size)} ${unit} ago`;
 }
 
+const clock = { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 };
+
 function times() {
   for (const t of all("time")) {
-    const then = new Date(t.dateTime), text = "ago" in t.dataset ? ago(then) : then.toLocaleString();
+    const then = new Date(t.dateTime), text = "ago" in t.dataset ? ago(then) : "clock" in t.dataset ? then.toLocaleTimeString([], clock) : then.toLocaleString();
     if (t.textContent !== text) t.textContent = text;
     if ("ago" in t.dataset) t.title = then.toLocaleString();
   }
