@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -304,5 +305,26 @@ func eventually(t *testing.T, what string, so func() bool) {
 			t.Fatalf("waited in vain until %s", what)
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestSearchFollows: many callers search at once, and a tool that has changed is found by its new words alone.
+func TestSearchFollows(t *testing.T) {
+	shop := mcptest.New(mcptest.Tool{Name: "find", Description: "Looks up parcels."})
+	pool := mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": shop})
+	finds := func(words string) bool { return len(gateway.Search(pool.Catalog(t.Context()), words)) == 1 }
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if !finds("parcel") {
+				t.Error("the tool is not found")
+			}
+		})
+	}
+	all.Wait()
+	shop.Add(mcptest.Tool{Name: "find", Description: "Looks up invoices."})
+	eventually(t, "the tool is found by its new words", func() bool { return finds("invoice") })
+	if finds("parcel") {
+		t.Error("the tool is found by its old words")
 	}
 }

@@ -96,7 +96,7 @@ func readBytes(result *mcp.CallToolResult) (n int64) {
 	return n
 }
 
-// A Hearing is told how a pipeline fares that somebody runs at a page, before its call has a reply.
+// A Hearing follows a pipeline that somebody runs at a page, before its call has a reply.
 type Hearing struct {
 	Checked func(plan stages.Plan, wrong []*stages.Error) // the plan is checked; nil: nobody asks
 	Begun   func(request string)                          // a run has begun; nil: nobody asks
@@ -104,7 +104,7 @@ type Hearing struct {
 
 type hearingKey struct{}
 
-// Heard returns a context whose calls of execute_pipeline are told to h.
+// Heard returns a context whose calls of execute_pipeline h follows.
 func Heard(ctx context.Context, h Hearing) context.Context {
 	return context.WithValue(ctx, hearingKey{}, &h)
 }

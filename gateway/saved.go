@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -77,13 +78,15 @@ func (s Saved) Catalog(ctx context.Context, list func(ctx context.Context, names
 	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == pipelines.Server })
 	named := len(others) < len(names)
 	var all []upstream.Listing
+	var saved upstream.Listing
+	var wg sync.WaitGroup
+	if named || len(names) == 0 { // beside the others, of which one may take all the time
+		wg.Go(func() { saved = s.listing(ctx) })
+	}
 	if len(names) == 0 || len(others) > 0 {
 		all = list(ctx, others...)
 	}
-	if !named && len(names) > 0 {
-		return all
-	}
-	if saved := s.listing(ctx); named || len(saved.Tools) > 0 {
+	if wg.Wait(); named || len(saved.Tools) > 0 {
 		all = append(all, saved)
 		slices.SortStableFunc(all, func(a, b upstream.Listing) int { return cmp.Compare(a.Server, b.Server) })
 	}

@@ -656,3 +656,24 @@ func TestSavedServer(t *testing.T) {
 		}
 	}
 }
+
+// TestSavedBesideSlow: saved pipelines are checked while the servers are listed, of which one may take all the time.
+func TestSavedBesideSlow(t *testing.T) {
+	w := &savedWorld{dir: t.TempDir()}
+	w.write(t, "one", `{"description":"d","pipeline":[{"type":"preview"}]}`)
+	checked := make(chan struct{})
+	check := sync.OnceFunc(func() { close(checked) })
+	set := pipelines.NewSet(pipelines.NewStore(w.dir), stages.Deps{}, func() uint64 { check(); return 1 })
+	slow := func(context.Context, ...string) []upstream.Listing {
+		select {
+		case <-checked:
+		case <-time.After(long):
+			t.Error("the check waits for the list of the servers")
+		}
+		return []upstream.Listing{{Server: "shop"}}
+	}
+	list := gateway.Saved{Set: set, Viewer: pipelines.Operator()}.Catalog(t.Context(), slow)
+	if len(list) != 2 || len(list[0].Tools) != 1 || list[1].Server != "shop" {
+		t.Errorf("got %+v", list)
+	}
+}

@@ -64,13 +64,16 @@ func (d *describer) field(s *node, depth int) (f Field) {
 	f.Title, f.Description = texts.Fit(said("title").text(), maxFieldTitle), texts.Fit(said("description").text(), maxFieldText)
 	f.Types, f.Items = d.typesOf(s), d.typesOf(said("items"))
 	for _, value := range said("enum").array() {
-		f.Choices = append(f.Choices, inLine(value.value.raw))
+		if d.steps.Err() != nil { // many fields can refer to one long list
+			break
+		}
+		f.Choices = append(f.Choices, d.inLine(value.value))
 	}
 	if only := said("const"); only != nil {
-		f.Choices = []string{inLine(only.raw)}
+		f.Choices = []string{d.inLine(only)}
 	}
 	if value := said("default"); value != nil && !value.is('n') {
-		f.Default = inLine(value.raw)
+		f.Default = d.inLine(value)
 	}
 	var most float64
 	limit := said("maxLength")
@@ -113,7 +116,11 @@ func (d *document) forms(s *node) (list []*node) {
 // alternative returns the one alternative of a schema that is not null; nil: there are several or none.
 func (d *document) alternative(s *node) *node {
 	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
-		list := slices.DeleteFunc(slices.Clone(d.get(s, keyword).array()), func(p part) bool { return d.text(p.value, "type") == "null" })
+		list := d.get(s, keyword).array()
+		if !d.steps.Take(len(list)) {
+			return nil
+		}
+		list = slices.DeleteFunc(slices.Clone(list), func(p part) bool { return d.text(p.value, "type") == "null" })
 		if len(list) == 1 {
 			return list[0].value
 		}
@@ -143,6 +150,14 @@ func (f Field) Type() string {
 		return "one of"
 	}
 	return "any"
+}
+
+// inLine writes a value without white space, as long as there are steps.
+func (d *describer) inLine(value *node) string {
+	if !d.steps.Take(1 + len(value.raw)/bytesPerStep) {
+		return ""
+	}
+	return inLine(value.raw)
 }
 
 // inLine writes JSON without white space.

@@ -82,6 +82,20 @@ func TestFieldsBounds(t *testing.T) {
 	}
 }
 
+// TestFieldsRepeat: fields that refer to one long list of values, or to one long default, do not copy it without end.
+func TestFieldsRepeat(t *testing.T) {
+	for _, long := range []string{`"enum":[` + strings.Repeat("0,", 1000) + `1]`, `"default":"` + strings.Repeat("x", 20_000) + `"`} {
+		var fields []string
+		for i := range 150 {
+			fields = append(fields, fmt.Sprintf(`"a%d":{"$ref":"#/$defs/long"}`, i))
+		}
+		schema := `{"$defs":{"long":{` + long + `}},"properties":{` + strings.Join(fields, ",") + `}}`
+		if said, whole := schemas.Fields(schemas.NewSteps(t.Context(), 30_000), json.RawMessage(schema)); whole {
+			t.Errorf("%.20s: all %d fields have it", long, len(said.Fields))
+		}
+	}
+}
+
 // FuzzFields: no schema makes the description fail.
 func FuzzFields(f *testing.F) {
 	f.Add(`{"properties":{"a":{"anyOf":[{"$ref":"#"},{"type":"null"}],"enum":[1],"items":{"type":"string"},"maxLength":7}},"required":["a"]}`)

@@ -135,6 +135,9 @@ func (s *StageChecker) errors(kind string, fields map[string]any, flaws []flaw, 
 	implied := map[string]bool{}
 	for _, fl := range flaws {
 		hint := ""
+		if fl.about == "" && lookup(t.value, fl.path) == nil && !slices.Contains(s.kinds[kind].validator.root.Required, fl.path[0]) {
+			hint = "leave it out"
+		}
 		if fl.about == unknownField && len(fl.path) == 0 {
 			target := s.closestField(kind, fl.member, fields, missing)
 			implied[target], hint = true, s.fieldHint(kind, fl.member, target)

@@ -313,8 +313,7 @@ func (f *flow) perform(i int) error {
 	step := l.steps[0]
 	// A link before it that may change something is not stopped half way, and its output is not lost. A dry run says how much
 	// there is to save.
-	effect := func(before *runningLink) bool { return before.changes() }
-	bounded := step.most > 0 && !(l.undone && step.tool == nil) && !slices.ContainsFunc(f.links[:i], effect)
+	bounded := step.most > 0 && !(l.undone && step.tool == nil) && !slices.ContainsFunc(f.links[:i], (*runningLink).changes)
 	if bounded {
 		in = io.LimitReader(in, step.most+1)
 	}
