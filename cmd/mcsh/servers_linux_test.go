@@ -118,7 +118,7 @@ func TestServersOfMany(t *testing.T) {
 			t.Errorf("%s: got %q", what, errs)
 		}
 	}
-	for _, args := range [][]string{{}, {"ls", "x"}, {"show"}, {"show", "a", "b"}, {"disable"}, {"stop", "a"}} {
+	for _, args := range [][]string{{"ls", "x"}, {"show"}, {"show", "a", "b"}, {"disable"}, {"stop", "a"}} {
 		c.plainRun(exitUsage, append([]string{"servers"}, args...)...)
 	}
 }
