@@ -84,7 +84,7 @@ func readAll(t testing.TB, agent *mcp.ClientSession, uri string) (all []byte, pa
 	return all, pages, blobs
 }
 
-// TestLongOutput: a result of 2 MB, of 50 MB at night, answers within the budget, and pages back byte for byte; a further
+// TestLongOutput: a result of 2 MB, of 10 MB at night, answers within the budget, and pages back byte for byte; a further
 // pipeline begins from it without another call.
 func TestLongOutput(t *testing.T) {
 	w := newKeptWorld(t, runs.Options{})

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
-// TestHostile gives schemas that would take a validator down, and arguments that would; everything must end soon.
+// TestHostile gives schemas that would take a validator down, and arguments that would. Without bounds they take years: the limit of
+// time of the test binary ends them. TestCosts measures.
 func TestHostile(t *testing.T) {
 	doubling := func(format, last string, n int) string {
 		var defs []string
@@ -43,7 +43,6 @@ func TestHostile(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			start := time.Now()
 			in, err := compileInput(json.RawMessage(tt.schema))
 			if err != nil {
 				t.Logf("does not compile: %v", err)
@@ -55,9 +54,6 @@ func TestHostile(t *testing.T) {
 						t.Errorf("says %d bytes", len(said))
 					}
 				}
-			}
-			if took := time.Since(start); took > 5*time.Minute { // without bounds it would take years
-				t.Errorf("took %v", took)
 			}
 		})
 	}

@@ -1,12 +1,14 @@
 package stages_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -296,7 +298,8 @@ func newFaulty(t *testing.T, o runs.Options, faults map[string]*stages.Error) *k
 	}
 	k.tools["numbers"].info.Input.Properties = append(k.tools["numbers"].info.Input.Properties, "input")
 	k.add("after", reads, "x", func(ctx context.Context, args map[string]any) (string, error) {
-		return "", k.await(ctx, fmt.Sprint(args["x"]))
+		x, err := strconv.Atoi(fmt.Sprint(args["x"]))
+		return "", cmp.Or(err, k.await(ctx, x))
 	})
 	k.add("same", reads, "list", func(_ context.Context, args map[string]any) (string, error) { return fmt.Sprint(args["list"]), nil })
 	return k
@@ -305,7 +308,7 @@ func newFaulty(t *testing.T, o runs.Options, faults map[string]*stages.Error) *k
 var changing = []string{"post", "then", "push", "next", "long"}
 
 // await waits until x calls that change something have been made.
-func (k *kept) await(ctx context.Context, x string) error {
+func (k *kept) await(ctx context.Context, x int) error {
 	for {
 		made := 0
 		k.mu.Lock()
@@ -315,7 +318,7 @@ func (k *kept) await(ctx context.Context, x string) error {
 			}
 		}
 		k.mu.Unlock()
-		if fmt.Sprint(made) >= x {
+		if made >= x {
 			return nil
 		}
 		select {

@@ -24,8 +24,8 @@ func TestSaveRun(t *testing.T) {
 		return c.run(status, "pipeline", append([]string{"save", "orders", "--state", c.state, "--pipelines", dir, "--run", run}, more...)...)
 	}
 	save(exitUsage, run)
-	save(exitUsage, "q_nobody", "--description", "d")
-	save(exitFailed, run, "--description", "d", "--parameters", `{"status": {"stage": 2, "arg": "status"}}`)
+	save(exitFailed, "q_nobody", "--description", "d")
+	save(exitUsage, run, "--description", "d", "--parameters", `{"status": {"stage": 2, "arg": "status"}}`)
 	rows := save(exitOK, run, "--description", "Orders with a status", "--parameters", `{"status": {"stage": 1, "arg": "status"}}`)
 	if len(rows) != 1 || rows[0]["version"] != 1.0 {
 		t.Errorf("got %v", rows)
