@@ -113,7 +113,7 @@ func (f *front) Close(ctx context.Context) error {
 	return listening
 }
 
-// Defaults of the bounds on runs at once (pipeline.md §8).
+// Defaults of the bounds on runs at once (docs/pipeline.md, Limits).
 const (
 	DefaultRuns        = 64 // of the process
 	DefaultCallerRuns  = 8  // of one caller

@@ -13,7 +13,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// TestErrorTexts: every code in the form of pipeline.md §6, with all that an error can tell.
+// TestErrorTexts: every code in the form of docs/pipeline.md, Errors, with all that an error can tell.
 func TestErrorTexts(t *testing.T) {
 	const file = "testdata/errors.txtar"
 	archive, err := txtar.ParseFile(file)
@@ -42,7 +42,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// errorsOfAllCodes yields errors in the order of pipeline.md §6.
+// errorsOfAllCodes yields errors in the order of docs/pipeline.md, The reply.
 func errorsOfAllCodes() func(yield func(string, *stages.Error) bool) {
 	later := stages.Errorf(stages.ServerUnavailable, "", `server "github": 429 Too Many Requests`)
 	later.Place, later.Label, later.RetryAfter = "1", "tool github/get_issue", 90*time.Second

@@ -34,7 +34,7 @@ func errorText(subject string, err error, n int) string {
 // asError returns err as an error with a code, INTERNAL if it has none.
 func asError(err error) *stages.Error { return stages.AsError(err) }
 
-// ErrorText writes the error of a run in the form of pipeline.md §6: the stage and the error, the input of the stage, one
+// ErrorText writes the error of a run in the form of docs/pipeline.md, Errors: the stage and the error, the input of the stage, one
 // concrete next step, and the calls that succeeded before.
 func ErrorText(e *stages.Error) string { return failureText(pipelineSubject, e, math.MaxInt) }
 

@@ -232,7 +232,7 @@ func (c *exposedCall) explain(bound context.Context, clock CallTime, err error) 
 	case ok:
 		return err
 	case context.Cause(bound) == errSpent:
-		late := stages.Errorf(stages.Timeout, "see what takes so long", "the call took longer than a run may: %s (limit run); %s", clock.Timeout, waitOf(err.Error()))
+		late := stages.Errorf(stages.Timeout, "check which server or stage is slow", "the call took longer than a run may: %s (limit run); %s", clock.Timeout, waitOf(err.Error()))
 		late.Limit = "run"
 		if changes {
 			late.Msg, late.Hint = late.Msg+"; "+sent, find

@@ -30,7 +30,7 @@ type failingPlan struct {
 	Output   string            `json:"output,omitempty"`
 }
 
-// TestFailures: every failure has the form of pipeline.md §6, and the stages that errors propose work. The
+// TestFailures: every failure has the form of docs/pipeline.md, Errors, and the stages that errors propose work. The
 // programs, the servers and the sandbox are real.
 func TestFailures(t *testing.T) {
 	const file = "testdata/failures.json"

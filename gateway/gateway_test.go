@@ -48,7 +48,7 @@ func TestExecutePipeline(t *testing.T) {
 	}
 }
 
-// TestErrorReply: the form of pipeline.md §6.
+// TestErrorReply: the form of docs/pipeline.md, Errors.
 func TestErrorReply(t *testing.T) {
 	w := newWorld(t)
 	for _, tt := range []struct{ name, pipeline, want string }{

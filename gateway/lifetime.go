@@ -98,7 +98,7 @@ func (c CallTime) Late(bound context.Context, err error) *stages.Error {
 	if !errors.Is(err, context.Canceled) || context.Cause(bound) != errSpent {
 		return nil
 	}
-	return c.late(waitOf(err.Error()), "see what takes so long")
+	return c.late(waitOf(err.Error()), "check which server or stage is slow")
 }
 
 func (c CallTime) late(waits, try string) *stages.Error {

@@ -35,7 +35,7 @@ func (g *Gateway) beginRun(ctx context.Context, req *mcp.CallToolRequest, row co
 	return ctx, run, func() { cancel(nil) }
 }
 
-// errPanic is the error of a run that has not ended as runs do.
+// errPanic is the error of a run that ended by a panic.
 var errPanic error = stages.Errorf(stages.Internal, "", "internal error")
 
 // explained says in the error of a run that its operator has ended it.
@@ -96,10 +96,10 @@ func readBytes(result *mcp.CallToolResult) (n int64) {
 	return n
 }
 
-// A Hearing follows a pipeline that somebody runs at a page, before its call has a reply.
+// A Hearing observes a pipeline that a person runs at a page, before its call has a reply.
 type Hearing struct {
-	Checked func(plan stages.Plan, wrong []*stages.Error) // the plan is checked; nil: nobody asks
-	Begun   func(request string)                          // a run has begun; nil: nobody asks
+	Checked func(plan stages.Plan, wrong []*stages.Error) // the plan is checked; nil: not reported
+	Begun   func(request string)                          // a run has begun; nil: not reported
 }
 
 type hearingKey struct{}

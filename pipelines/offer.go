@@ -87,9 +87,9 @@ func (o *offer) CallTool(ctx context.Context, call stages.Call) (stages.Result, 
 	case len(errs) > 0:
 		return stages.Result{}, errs[0].Within(call)
 	case call.Run == nil:
-		return stages.Result{}, stages.Errorf(stages.Denied, "call it in a pipeline", "a saved pipeline is called by a run")
+		return stages.Result{}, stages.Errorf(stages.Denied, "call it in a pipeline", "a saved pipeline can be called only from a pipeline")
 	case call.Reading && p.Changes():
-		return stages.Result{}, stages.Errorf(stages.Denied, "send the plan again", "%s/%s may change something by now, and the plan was checked when it only read", Server, call.Name)
+		return stages.Result{}, stages.Errorf(stages.Denied, "send the plan again", "%s/%s now may change something; it only read when the plan was checked", Server, call.Name)
 	}
 	return p.RunWithin(ctx, call)
 }

@@ -8,7 +8,7 @@
 //   - Our own evaluator checks arguments against the library's compiled schema: the library's validator cannot be
 //     interrupted, counts no work and has no bound of its depth. None of its hooks (patterns, formats, vocabularies) is
 //     called for every schema that it applies, or knows which check calls it. A fuzzer compares the verdicts. Compiling
-//     is bounded before it begins (measure.go), since the library takes quadratic time. If a check costs too much, a
+//     is bounded before it begins (weigh, in compile.go), since the library takes quadratic time. If a check costs too much, a
 //     note says so and the server checks alone.
 //   - One tree (document.go) serves all that read a schema without compiling it: it keeps the order of members, repeated
 //     names and the text. Its values are counted before they are read.

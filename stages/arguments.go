@@ -13,7 +13,7 @@ import (
 )
 
 // arguments builds a call's arguments from what flows in, what the plan says, and the fallback for what neither gives,
-// and names the fields of the data that the tool does not take (pipeline.md §3). none: it takes no field of them.
+// and names the fields of the data that the tool does not take (docs/pipeline.md, tool). none: it takes no field of them.
 func arguments(ctx context.Context, tool *Tool, args, fallback []member, data []byte, a about) (_ json.RawMessage, leftOut []string, none bool, _ error) {
 	input := bytes.TrimSpace(bytes.TrimPrefix(data, []byte(byteOrderMark)))
 	if at := invalidUTF8(input); at >= 0 {
@@ -136,7 +136,7 @@ func fits(ctx context.Context, tool *Tool, key string, value json.RawMessage) bo
 }
 
 // literal is a value of the data as argument key: of a string, the number or boolean that its text spells, where the
-// argument is of that type and admits no string (pipeline.md §4).
+// argument is of that type and admits no string (docs/pipeline.md, for_each).
 func literal(ctx context.Context, tool *Tool, key string, value json.RawMessage) json.RawMessage {
 	if len(value) < 2 || value[0] != '"' || bytes.IndexByte([]byte("-0123456789tf"), value[1]) < 0 {
 		return value

@@ -289,7 +289,7 @@ func (c *caller) rehearse(note noteCall) Filter {
 	}
 }
 
-// as says what a stage takes a tool's result for.
+// as says how a stage reads the result of a tool.
 type as string
 
 const (

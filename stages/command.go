@@ -11,7 +11,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// CommandStage runs one allow-listed command over its input (pipeline.md §5).
+// CommandStage runs one allow-listed command over its input (docs/pipeline.md, command).
 type CommandStage struct {
 	Command string  `json:"command" jsonschema:"minLength=1" jsonschema_description:"One of list_available_shell_commands, such as jq, grep or sort."`
 	Args    Args    `json:"args,omitempty" jsonschema_description:"Arguments, one per element, given to the command as they are. One string means one argument."`

@@ -33,7 +33,7 @@ type answer struct {
 	size    int64 // what it takes in kept; 0: it is not there
 }
 
-// An outcome is what one call came to.
+// An outcome is the result or the error of one call.
 type outcome struct {
 	result Result
 	left   bool // it was sent
@@ -106,7 +106,7 @@ func (s *shared) lead(ctx context.Context, x *answer, attempt int, args json.Raw
 	return s.c.call(ctx, args)
 }
 
-// settle keeps the outcome of a call, if it is one.
+// settle keeps the outcome of a call, unless the call was cut off.
 func (s *shared) settle(x *answer, attempt int, o outcome) error {
 	if !o.real() {
 		if x.size == 0 {

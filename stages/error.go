@@ -13,10 +13,10 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// Code is a machine word for a kind of failure. Codes never change their meaning (pipeline.md §6).
+// Code is a machine word for a kind of failure. Codes never change their meaning (docs/pipeline.md, Errors).
 type Code string
 
-// The codes of pipeline.md §6.
+// The codes of docs/pipeline.md, Errors.
 const (
 	InvalidPipeline    Code = "INVALID_PIPELINE"
 	UnknownServer      Code = "UNKNOWN_SERVER"

@@ -21,7 +21,7 @@ type EachOptions struct {
 	Mapping
 }
 
-// ForEachStage runs a pipeline of its own for every item of its input (pipeline.md §4).
+// ForEachStage runs a pipeline of its own for every item of its input (docs/pipeline.md, for_each).
 type ForEachStage struct {
 	Stages List `json:"stages" jsonschema:"minItems=1" jsonschema_description:"Stages that run for each item."`
 	Mapping
@@ -120,7 +120,7 @@ func (f *forEach) bind(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 }
 
 // commandsAtOnce is how many chains of commands one for_each runs side by side: for commands concurrency is an upper
-// bound (pipeline.md §4), and what a plan may ask of its worker stays within what the worker takes.
+// bound (docs/pipeline.md, for_each), and what a plan may ask of its worker stays within what the worker takes.
 const commandsAtOnce = 4
 
 // chainsOf counts the chains of commands of steps that run at the same time.
@@ -171,7 +171,7 @@ type forEach struct {
 	inner   bool           // it runs once per item of another
 }
 
-// each maps a filter over the items of its input in one run: the one implementation of for_each (pipeline.md §4).
+// each maps a filter over the items of its input in one run: the one implementation of for_each (docs/pipeline.md, for_each).
 type each struct {
 	*forEach
 	r      *Run

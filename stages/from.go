@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// FromStage begins with what a stage of an earlier run produced, or continues that run (pipeline.md §7).
+// FromStage begins with what a stage of an earlier run produced, or continues that run (docs/pipeline.md, from).
 type FromStage struct {
 	Run    string `json:"run" jsonschema:"minLength=1" jsonschema_description:"Id of an earlier run, as replies name it."`
 	Stage  int    `json:"stage,omitempty" jsonschema:"minimum=1" jsonschema_description:"Its stage whose output is wanted; default: the last."`

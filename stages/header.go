@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// A DataKind says how data becomes JSON values. The stage that makes the data sets it (pipeline.md §3).
+// A DataKind says how data becomes JSON values. The stage that makes the data sets it (docs/pipeline.md, tool).
 type DataKind uint8
 
 // The kinds of data. Their numbers are kept with the data of runs: they must not change.

@@ -72,7 +72,7 @@ func (it *item) left(repeats bool) {
 	}
 }
 
-// held is the hold of the attempt that runs, nil if there is none.
+// held returns the effect hold of the current attempt; nil without one.
 func (it *item) held() *effectHold {
 	if it == nil {
 		return nil
@@ -155,7 +155,7 @@ func (e *each) aboutInput(el element) about {
 	return el.about()
 }
 
-// conclude leaves in an item that was tried what stands for it in the output. It reports whether the item failed; the
+// conclude sets the output of an item after its last attempt. It reports whether the item failed; the
 // error is what ends the other items too.
 func (it *item) conclude(ctx context.Context, err error) (failed bool, ends error) {
 	defer recovered(&ends)
@@ -306,7 +306,7 @@ func failureOf(err error) *Error {
 	return f
 }
 
-// succeeded puts what stands for an item that succeeded into it.
+// succeeded sets the output of an item that succeeded.
 func (it *item) succeeded() error {
 	if !it.of.WithItem {
 		return nil
@@ -320,7 +320,7 @@ func (it *item) succeeded() error {
 	return it.become([]member{{"item", it.value()}, {"result", result}})
 }
 
-// failed puts what stands for an item that failed into it.
+// failed sets the output of an item that failed: nothing, or an object with its error.
 func (it *item) failed(failed *Error, onError string) error {
 	it.result.release()
 	if onError == onErrorSkip {

@@ -39,7 +39,7 @@ func (el element) line() []byte {
 
 const itemsBuffer = 64 << 10
 
-// items splits a stream into the items of a for_each (pipeline.md §4): the elements of arrays, JSON values, or lines.
+// items splits a stream into the items of a for_each (docs/pipeline.md, for_each): the elements of arrays, JSON values, or lines.
 // It holds one item at a time.
 type items struct {
 	r     *bufio.Reader
@@ -124,7 +124,7 @@ func isStamp(array []byte) bool { return !bytes.ContainsAny(array[1:], `[{",`) }
 
 // behindArray refuses text behind an array: it is no item, and not lines.
 func (s *items) behindArray(text []byte) error {
-	return Errorf(InvalidArguments, "leave out what stands behind the array; if the input is lines, make each of them a JSON string before: jq -R .",
+	return Errorf(InvalidArguments, "remove the text after the array; if the input is lines, make each of them a JSON string before: jq -R .",
 		"behind a JSON array the input goes on with text: %s", texts.Quote(texts.Cut(string(text), 60)))
 }
 

@@ -9,7 +9,7 @@ type Kind struct {
 	Each    bool         // whether "for_each": true and the fields of [EachOptions] are allowed
 	Maps    bool         // whether it runs its stages once per item
 	Window  bool         // whether its output is its input where it is not the last stage, and it changes nothing
-	Begins  bool         // whether it begins with what another run has produced
+	Begins  bool         // it reads the output of an earlier run
 	Calls   bool         // whether it calls what its label names, so that the name alone says which stage is meant
 	Values  ValuesIn     // where values of parameters can stand
 	Example string       // a stage as JSON; a test compiles it

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits bound what one run may use (pipeline.md §8). Reaching one is an error that names it. The zero value of a
+// Limits bound what one run may use (docs/pipeline.md, Limits). Reaching one is an error that names it. The zero value of a
 // field means its default.
 type Limits struct {
 	Stages    int           // stages in a plan, nested ones included

@@ -88,7 +88,7 @@ func (w *pages) begin(args json.RawMessage) error {
 		if w.at, err = strconv.ParseInt(string(value), 10, 64); err != nil && w.next != nil {
 			w.counts = uncounted
 		} else if err != nil {
-			return Errorf(InvalidArguments, "give a whole number", "%s is where counting begins, and cannot be %s", texts.Quote(w.arg), describe(value))
+			return Errorf(InvalidArguments, "give a whole number", "%s is the number at which counting begins, and cannot be %s", texts.Quote(w.arg), describe(value))
 		}
 	}
 	return nil
@@ -307,7 +307,7 @@ func (w *pages) new(value json.RawMessage) (json.RawMessage, error) {
 	}
 	sum := maphash.Bytes(w.seed, next)
 	if before, ok := w.seen[sum]; ok {
-		return nil, Errorf(ToolError, "the pages would never end; fewer can be had with \"max\"",
+		return nil, Errorf(ToolError, "the paging would never end; set \"max\" to get the first pages",
 			"the result names %s %s as the next page, which was page %d already", w.arg, texts.Cut(string(next), 60), before)
 	}
 	w.seen[sum] = w.n + 1
@@ -327,7 +327,7 @@ func (w *pages) argument(value json.RawMessage) (json.RawMessage, error) {
 	}
 	switch value[0] {
 	case '{', '[', 't':
-		return nil, Errorf(ToolError, `name its place: "paginate": {"next": ".path"}`, "what tells the next page is %s, not a value for %q", describe(value), w.arg)
+		return nil, Errorf(ToolError, `name its place: "paginate": {"next": ".path"}`, "the value for the next page is %s, not a value for %q", describe(value), w.arg)
 	case '"':
 		query, isURL := queryValue(text(value), w.arg)
 		switch {
@@ -368,7 +368,7 @@ func (w *pages) differs(value json.RawMessage) error {
 		return nil
 	}
 	return Errorf(ToolError, fmt.Sprintf(`give "while" or "next", or the number of pages as "max": %d`, w.n-1),
-		"the result is the one of the page before once more: the tool does not seem to look at %q", w.arg)
+		"this page equals the one before: the tool seems to ignore %q", w.arg)
 }
 
 // located says in an error at which page it happened.

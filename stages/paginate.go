@@ -13,7 +13,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// Paginate says how all pages of a tool's list are fetched (pipeline.md §3, pages). A missing member is found by
+// Paginate says how all pages of a tool's list are fetched (docs/pipeline.md, tool, pages). A missing member is found by
 // convention. In JSON true stands for the zero value.
 type Paginate struct {
 	Arg   string `json:"arg,omitempty" jsonschema:"minLength=1" jsonschema_description:"Argument that chooses the page. Default: cursor, after, page, offset or the like, if the tool has it."`
@@ -98,7 +98,7 @@ func (p *Paginate) compile(info *Tool, s Scope) (*paging, error) {
 
 // paginateHints say what the fields of a paginate look like.
 var paginateHints = map[string]string{
-	"paginate":       `write "paginate": true, or an object with what is to be overridden: "paginate": {"arg": "cursor", "next": ".meta.cursor", "items": ".data", "max": 100}`,
+	"paginate":       `write "paginate": true, or an object that replaces parts of the convention: "paginate": {"arg": "cursor", "next": ".meta.cursor", "items": ".data", "max": 100}`,
 	"paginate.arg":   `name an argument of the tool: "paginate": {"arg": "cursor"}`,
 	"paginate.next":  `write the path to the argument for the next page, in a string: "paginate": {"next": ".meta.cursor"}`,
 	"paginate.while": `write the path to what is true while there are more pages, in a string: "paginate": {"while": ".has_more"}`,
@@ -126,7 +126,7 @@ func (p *Paginate) argument(info *Tool, pg *paging) error {
 		if pg.arg = conventionOf(in.Properties); pg.arg == "" {
 			return fielded("paginate", Errorf(InvalidPipeline,
 				fmt.Sprintf(`name it: "paginate": {"arg": "…", "next": ".path.to.next"}; if the tool gives everything at once, leave paginate out (signature: %s)`, info.Signature),
-				"%s has no argument that is known to choose a page: none of %s", shown(info.Name), strings.Join(pageArguments, ", ")))
+				"%s has no known paging argument: none of %s", shown(info.Name), strings.Join(pageArguments, ", ")))
 		}
 	} else if !slices.Contains(in.Properties, p.Arg) && (in.Closed || len(in.Properties) > 0) {
 		hint := "signature: " + info.Signature
@@ -154,7 +154,7 @@ func (p *Paginate) begin(info *Tool, pg *paging) error {
 	switch {
 	case p.Start != nil && pg.counts == uncounted && pg.next == nil:
 		return fielded("paginate.start", Errorf(InvalidPipeline, fmt.Sprintf(`give the first value with "args": {%q: …}`, pg.arg),
-			"start is where counting begins, and %s is not counted", texts.Quote(pg.arg)))
+			"start is the number at which counting begins, and %s is not counted", texts.Quote(pg.arg)))
 	case p.Start != nil:
 		pg.start = pg.typed(json.RawMessage(fmt.Sprint(*p.Start)))
 	case pg.counts != uncounted && len(declared.Default) > 0 && declared.Default[0] != 'n':

@@ -235,7 +235,7 @@ func (f *pathField) failed(err error) error {
 	case !ok:
 		return err
 	case f.name == "":
-		return Errorf(ToolError, `name the places with "next" and "items"`, "the result has not the form of the one before: %w", bad)
+		return Errorf(ToolError, `name the places with "next" and "items"`, "this page is structured differently from the first one: %w", bad)
 	}
 	return Errorf(CommandFailed, `look at the result with a preview stage; a "?" behind a step passes over what does not fit`,
 		"%s %s: %w", f.name, texts.Quote(f.text), bad)

@@ -9,7 +9,7 @@ import (
 )
 
 // PreviewStage shows the shape of the data within a budget. As the last stage its text is the output; anywhere else it
-// is a window: the data passes unchanged and the text is shown beside it (pipeline.md §6).
+// is a window: the data passes unchanged and the text is shown beside it (docs/pipeline.md, The reply).
 type PreviewStage struct {
 	Chars int `json:"chars,omitempty" jsonschema:"minimum=1,maximum=100000" jsonschema_description:"Budget in characters: 3000, or 1200 where data passes on."`
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// record keeps what the stages of a pipeline produce in one run (pipeline.md §7). A nil record keeps nothing.
+// record keeps what the stages of a pipeline produce in one run (docs/pipeline.md, from). A nil record keeps nothing.
 type record struct {
 	storedRun
 	resumed *resumption // nil: the run begins anew

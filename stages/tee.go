@@ -34,7 +34,7 @@ type SavedFile struct {
 	Charge func(adds, total int64) error
 }
 
-// TeeStage saves the data in the workspace and passes it on (pipeline.md §2).
+// TeeStage saves the data in the workspace and passes it on (docs/pipeline.md, How stages run).
 type TeeStage struct {
 	Path     string `json:"path" jsonschema:"minLength=1" jsonschema_description:"File in the workspace. Directories are made."`
 	Append   bool   `json:"append,omitempty" jsonschema_description:"Add to the end of the file, on a new line, instead of replacing it."`

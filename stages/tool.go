@@ -12,7 +12,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/memory"
 )
 
-// ToolStage calls one tool of one upstream MCP server (pipeline.md §3).
+// ToolStage calls one tool of one upstream MCP server (docs/pipeline.md, tool).
 type ToolStage struct {
 	Server  string          `json:"server" jsonschema:"minLength=1" jsonschema_description:"Upstream server, as named by list_all_tools."`
 	Name    string          `json:"name" jsonschema:"minLength=1" jsonschema_description:"Tool of that server."`
@@ -121,7 +121,7 @@ func (t *ToolStage) clock(asked time.Duration, info *Tool, l Limits) clock {
 // readingVerbs begin the names of tools that only read, as far as a name can tell.
 var readingVerbs = []string{"get", "list", "read", "search", "find", "query", "fetch", "describe", "count", "show"}
 
-// sideBySide reports whether calls of a tool may run at the same time unasked (pipeline.md §4, concurrency).
+// sideBySide reports whether calls of a tool may run at the same time unasked (docs/pipeline.md, for_each, concurrency).
 func sideBySide(info *Tool) bool {
 	if info.Annotated {
 		return info.ReadOnly || info.Idempotent
@@ -318,7 +318,7 @@ type Property struct {
 
 // A Result is what a tool returned, as pipeline data.
 type Result struct {
-	// Data is the result's bytes as they flow into the next stage (pipeline.md §3), exactly as the tool gave them.
+	// Data is the result's bytes as they flow into the next stage (docs/pipeline.md, tool), exactly as the tool gave them.
 	Data []byte
 
 	Kind  DataKind // Values: structured content, or blocks that all are JSON; else ToolText

@@ -186,7 +186,7 @@ func text(raw json.RawMessage) string {
 }
 
 // appendString appends text as a JSON string. Bytes that are not UTF-8 stay as they are, so that they pass between
-// stages untouched (pipeline.md §2); only what JSON demands is escaped.
+// stages untouched (docs/pipeline.md, How stages run); only what JSON demands is escaped.
 func appendString(b, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	About   func() control.Gateway // describes the gateway
 	Results bool                   // operators see the results of others, too
-	Acted   func(who, path string) // hears what operators do with forms; nil: nobody does
+	Acted   func(who, path string) // called for each form that an operator submits; nil: not reported
 
 	Activity   Activity
 	Servers    Servers

@@ -139,7 +139,7 @@ type Problem struct {
 func (p *Problem) Error() string { return p.Title + ": " + p.Text }
 
 func notFound(path string) *Problem {
-	return &Problem{http.StatusNotFound, "There is nothing here", texts.Quote(path) + " is no page of this console", "the menu has all pages"}
+	return &Problem{http.StatusNotFound, "There is nothing here", "this console has no page " + texts.Quote(path), "the menu has all pages"}
 }
 
 // fail answers with an error: as a page, or as a note beside the page that is open.

@@ -142,7 +142,7 @@ func TestArgumentsAreCopiedOnce(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = callTool(t.Context(), s, stages.Call{Name: "a", Args: args}, &asking{}, tool, nil)
+		_, _ = sendCall(t.Context(), s, stages.Call{Name: "a", Args: args}, &asking{}, tool, nil)
 		runtime.ReadMemStats(&after)
 		if got := after.TotalAlloc - before.TotalAlloc; got > size*5/4 {
 			t.Errorf("%s: %d KB were allocated for arguments of %d KB", name, got>>10, size>>10)

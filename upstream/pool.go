@@ -3,7 +3,6 @@ package upstream
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,9 +20,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
-	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/pins"
-	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
@@ -74,7 +71,7 @@ type Options struct {
 	Pin bool
 
 	// OnUntrusted is called when tools of a server are found that are new or have changed, once for each change. It must not call
-	// the pool. Nil: nobody wants to know.
+	// the pool. Nil: not reported.
 	OnUntrusted func(pins.Change)
 
 	// Look has the pins that tools are compared with, and nothing is written there; nil: those of State, which are changed. The
@@ -389,107 +386,6 @@ func (p *Pool) shown(ctx context.Context) []*serverConn {
 		return list
 	}
 	return slices.DeleteFunc(list, func(sc *serverConn) bool { return !v.Sees(sc.server.Name) })
-}
-
-// CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options. If the server
-// refuses the call because nobody has signed in, and the caller's person does so meanwhile, the call is made again, or its task
-// is waited for again.
-func (p *Pool) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
-	var task stages.Task
-	if call.Task != nil {
-		task = *call.Task
-	}
-	call.Task = &task // a task of the first try is in it
-	result, err := p.callTool(ctx, call)
-	if err != nil && p.SignIn(ctx, call.Asker, err) {
-		return p.callTool(ctx, call)
-	}
-	return result, err
-}
-
-func (p *Pool) callTool(ctx context.Context, call stages.Call) (stages.Result, error) {
-	server, name := call.Server, call.Name
-	if len(call.Args) == 0 {
-		call.Args = json.RawMessage("{}")
-	}
-	if !json.Valid(call.Args) {
-		return stages.Result{}, stages.Errorf(stages.InvalidArguments, "give a JSON object", "the arguments of %s are not valid JSON", toolLabel(server, name))
-	}
-	ctx = forCall(ctx, call)
-	for {
-		sc, t, err := p.find(ctx, server, name)
-		if err != nil {
-			if ctx.Err() != nil {
-				return stages.Result{}, fmt.Errorf("calling %s: %w", toolLabel(server, name), ctx.Err())
-			}
-			return stages.Result{}, err
-		}
-		res, err := sc.callTool(ctx, t, call)
-		if !errors.Is(err, pace.ErrReplaced) {
-			return res, sc.hideError(err)
-		}
-	}
-}
-
-func (sc *serverConn) callTool(ctx context.Context, t *toollist.Tool, call stages.Call) (stages.Result, error) {
-	if call.Reading && !t.ReadOnly {
-		return stages.Result{}, stages.Errorf(stages.Denied, "check the pipeline again: the plan is out of date",
-			"%s was planned as a tool that only reads, and now the server says that it may change something", toolLabel(sc.server.Name, t.Name))
-	}
-	operators, err := t.FixedArguments(ctx)
-	if err != nil {
-		return stages.Result{}, fmt.Errorf("calling %s: %w", toolLabel(sc.server.Name, t.Name), err)
-	}
-	args, wrong := operators.Into(call.Args)
-	if wrong != nil {
-		return stages.Result{}, wrong
-	}
-	call.Args = args
-	if sc.server.answer != nil {
-		res, err := sc.server.answer(ctx, call)
-		return res, withSignature(ctx, err, t)
-	}
-	lease := sc.pool.options.Results.Lease()
-	res, err := sc.resultOfCall(ctx, t, call, lease)
-	if err != nil && res.Memory == nil {
-		lease.Close()
-		res = stages.Result{}
-	}
-	if err != nil || call.Whole {
-		return res, withSignature(ctx, err, t)
-	}
-	sc.shapes.offer(t, res)
-	return res, nil
-}
-
-// tooLarge is the error of a result of so many bytes, or nil.
-func (sc *serverConn) tooLarge(t *toollist.Tool, size int64) error {
-	if most := sc.pool.options.ResultMax; size > most {
-		return stages.OverLimit("result", results.MoreResult, "%s returned %d bytes, more than the limit of %d", toolLabel(sc.server.Name, t.Name), size, most)
-	}
-	return nil
-}
-
-// result makes pipeline data of the result of a call.
-func (sc *serverConn) result(ctx context.Context, raw json.RawMessage, t *toollist.Tool, lease *memory.Lease) (stages.Result, error) {
-	res, err := results.Of(raw, t.Wrapped)
-	if err != nil {
-		return res, err
-	}
-	size := int64(len(res.Data))
-	if err := sc.tooLarge(t, size); err != nil {
-		return res, err
-	}
-	if more := size - lease.Used(); more > 0 { // it is not part of the message
-		if err := lease.Grow(more); err != nil {
-			return res, results.NoMemory(toolLabel(sc.server.Name, t.Name), err)
-		}
-	}
-	if err := outwardBlocks(ctx, res.Blocks, sc.server.Name, lease); err != nil {
-		return res, results.NoMemory(toolLabel(sc.server.Name, t.Name), err)
-	}
-	res.Memory = lease
-	return res, nil
 }
 
 // messageMax bounds a message with a result of so many bytes. In the message the result is text, whose quotes and line

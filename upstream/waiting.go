@@ -17,7 +17,6 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/sessions"
-	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 const (
@@ -45,79 +44,6 @@ type waiting struct {
 	life      context.Context // of the wait
 	held      *rpc.Request    // stands for a task of the older form where the server may ask about it, or nil
 	letGo     func()          // of held
-}
-
-// resultOfCall calls a tool, and waits for the task that it answers with. A task that an earlier call has kept is waited for
-// without a call.
-func (sc *serverConn) resultOfCall(ctx context.Context, t *toollist.Tool, call stages.Call, lease *memory.Lease) (res stages.Result, err error) {
-	if call.Task == nil { // a call of the pool's own
-		call.Task = new(stages.Task)
-	}
-	w := &waiting{sc: sc, call: call, lease: lease, clock: clockOf(call)}
-	q := w.query(t)
-	leave, err := sc.enter(ctx, &q)
-	if err != nil {
-		return res, err
-	}
-	defer leave()
-	defer w.use(nil)
-	w.exclusive = q.exclusive
-	begun := time.Now()
-	if call.Task.Handle != "" {
-		if w.task, err = results.TaskOf(call.Task.Handle, sc.server.Identity); err != nil {
-			return res, w.gone("%w", err)
-		}
-	} else if res, err = w.first(ctx, q, t); w.task == nil {
-		return res, err
-	}
-	limited, cancel := w.clock.WithTimeout(ctx, w.limit()-time.Since(begun)+w.clock.Stood(), sessions.ErrTimeout)
-	defer cancel()
-	defer context.AfterFunc(sc.life, cancel)()
-	raw, err := w.wait(ctx, limited)
-	if err != nil {
-		return stages.Result{}, err
-	}
-	res, err = w.result(ctx, raw, t)
-	if _, ok := err.(results.Started); ok {
-		return stages.Result{}, results.Fault("the result of the task is a task again")
-	}
-	return res, err
-}
-
-// first calls the tool. If that answers with a task, the task is kept before anything else.
-func (w *waiting) first(ctx context.Context, q query, t *toollist.Tool) (stages.Result, error) {
-	raw, err := w.sc.ask(ctx, q)
-	if err != nil {
-		return stages.Result{}, err
-	}
-	res, err := w.result(ctx, raw, t)
-	if started, ok := err.(results.Started); ok {
-		w.task = started.Task
-		w.call.Task.Handle = w.task.Handle(w.sc.server.Identity, w.sc.declares())
-		if w.call.Task.Keep != nil {
-			w.call.Task.Keep(w.call.Task.Handle)
-		}
-	}
-	return res, err
-}
-
-// result returns the result as the caller wants it.
-func (w *waiting) result(ctx context.Context, raw json.RawMessage, t *toollist.Tool) (stages.Result, error) {
-	if w.call.Whole {
-		if err := w.sc.tooLarge(t, int64(len(raw))); err != nil {
-			return stages.Result{}, err
-		}
-		return results.Whole(raw, toolLabel(w.sc.server.Name, t.Name), w.lease, w.sc.hide)
-	}
-	return w.sc.result(ctx, raw, t, w.lease)
-}
-
-// query calls the tool.
-func (w *waiting) query(t *toollist.Tool) query {
-	return query{Call: w.call, noun: nounTool, clock: w.clock, send: func(ctx context.Context, s *sessions.Session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
-		w.use(s)
-		return callTool(ctx, s, c, a, t, w.lease)
-	}}
 }
 
 // limit is the longest time from the call to the result.
@@ -298,7 +224,7 @@ func (w *waiting) pollError(err error) error {
 	case jsonrpc.CodeInvalidParams:
 		return w.gone("the server does not know %s any more: %s", w.label(), words)
 	case jsonrpc.CodeMethodNotFound:
-		return results.Fault("%s cannot be waited for, because the server does not serve requests for it: %s", w.label(), words)
+		return results.Fault("%s cannot be awaited: the server does not serve requests about it: %s", w.label(), words)
 	}
 	return err
 }

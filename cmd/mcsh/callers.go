@@ -68,7 +68,7 @@ func (a *authFlags) table() []authFlag {
 		{&a.scope, "oidc-scope", "MCSH_OIDC_SCOPE", "scopes that those tokens must have, separated by spaces ("},
 		{&a.name, "oidc-name", "MCSH_OIDC_NAME", "claim that names a caller in logs, such as email (default: sub; "},
 		{&a.groups, "oidc-groups-claim", "MCSH_OIDC_GROUPS_CLAIM", "claim with the groups of servers that a caller may use; a token without it may use none (default: callers have no groups; "},
-		{&a.operator, "oidc-operator", "MCSH_OIDC_OPERATOR", "claim and word of those who see the runs of all callers in the console, such as roles=mcsh-operator (default: nobody does; "},
+		{&a.operator, "oidc-operator", "MCSH_OIDC_OPERATOR", "claim and word of those who see the runs of all callers in the console, such as roles=mcsh-operator (default: nobody; "},
 		{&a.client, "oidc-client", "MCSH_OIDC_CLIENT", "client of the issuer with which people sign in to the console; its redirect address is that of the gateway with /signin/callback (default: they paste a token; "},
 		{&a.public, "public-url", "MCSH_PUBLIC_URL", "address at which clients see the gateway, such as https://mcp.example.com/mcp (default: their Host; "},
 	}

@@ -93,7 +93,7 @@ started or asked.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "accept without asking")
 	accept := p.withTools(&s, func(ctx context.Context, x *dependencies, args []string) error {
 		if path, _ := p.statePath(s); path == "" {
-			return usageError("name the state directory of the gateway with --state", "there is no state directory, so that nothing waits to be accepted")
+			return usageError("name the state directory of the gateway with --state", "there is no state directory, so no tool waits to be accepted")
 		}
 		if all {
 			args = x.upstream.Servers(ctx)

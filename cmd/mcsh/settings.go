@@ -53,7 +53,7 @@ type settings struct {
 
 	files []*config.File // of the configuration, once addCommands has read them
 
-	// tools reports tools that are new or have changed; nil: nobody wants to know.
+	// tools reports tools that are new or have changed; nil: not reported.
 	tools func(pins.Change)
 
 	// changed reports changes of the sources, which only long-running commands follow; nil: none.

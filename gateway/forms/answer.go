@@ -123,7 +123,7 @@ func stringAnswer(s *schema, value any) error {
 		return err
 	}
 	if check := formats[s.Format]; check != nil && check(text) != nil {
-		return fmt.Errorf("the answer has not the format %s", s.Format)
+		return fmt.Errorf("the answer does not have the format %s", s.Format)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ var jqOptions = []option{
 	deny('L', "library-path", one, "there are no modules", "define functions in the filter: def f: …; …"),
 	reads(0, "slurpfile", two, `give small values with --argjson NAME JSON, others with "inputs": {"b": [stages]} and --slurpfile NAME @b`),
 	reads(0, "rawfile", two, `give small texts with --arg NAME TEXT, others with "inputs": {"b": [stages]} and --rawfile NAME @b`),
-	deny(0, "argfile", two, "jq has it no more", "write --slurpfile NAME @b, whose $NAME is an array of the values"),
+	deny(0, "argfile", two, "jq has removed it", "write --slurpfile NAME @b, whose $NAME is an array of the values"),
 	deny(0, "run-tests", maybe, readsFile, useNothing),
 	deny(0, "stream-errors", nothing, "it is not built", "use --stream"),
 	deny(0, "debug-dump-disasm", nothing, "it is about the interpreter", useNothing),

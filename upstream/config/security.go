@@ -89,9 +89,9 @@ func (e *entry) readOAuth(value json.RawMessage) error {
 func (e *entry) program(m oauthEntry) error {
 	switch {
 	case m.ClientID == "":
-		return fmt.Errorf("with issuer and clientSecret it is the sign-in of a program, and needs clientId")
+		return fmt.Errorf("issuer and clientSecret describe the sign-in of a program, which needs clientId")
 	case m.CallbackPort != 0 || m.MetadataURL != "" || len(m.Scopes) > 0:
-		return fmt.Errorf("with issuer and clientSecret it is the sign-in of a program, which has no callbackPort, " +
+		return fmt.Errorf("issuer and clientSecret describe the sign-in of a program, which has no callbackPort, " +
 			"authServerMetadataUrl and scopes; leave out issuer if people sign in")
 	}
 	e.OAuth = &upstream.OAuth{Issuer: m.Issuer, Token: m.Token, ClientID: m.ClientID, ClientSecret: m.ClientSecret}

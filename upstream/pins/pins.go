@@ -64,7 +64,7 @@ type Options struct {
 	Most   int                 // tools that are kept, at least
 	Life   context.Context     // of the server
 	Hide   func(string) string // removes secrets
-	Report func(Change)        // nil: nobody wants to know
+	Report func(Change)        // nil: not reported
 }
 
 // New makes the pins of a server. Nothing has been read yet. Nil pins trust every tool.
