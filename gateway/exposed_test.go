@@ -335,7 +335,7 @@ var results = []struct{ name, result, want string }{
 	{"no UTF-8", "{\"content\":[{\"type\":\"text\",\"text\":\"a\xffb\"}]}", "{\"content\":[{\"type\":\"text\",\"text\":\"a\ufffdb\"}]}"},
 	{"of the connection", `{"content":[],"resultType":"complete","ttlMs":5,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"}}}`, `{"content":[]}`},
 	{"secret", `{"content":[{"type":"text","text":"bad key s3cr\u0065t-word"}],"isError":true}`, `{"content":[{"type":"text","text":"bad key ***"}],"isError":true}`},
-	{"task", `{"task":{"taskId":"x"}}`, `error: cannot be waited for`},
+	{"task", `{"task":{"taskId":"x"}}`, `error: cannot be awaited`},
 	{"question", `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"Who?"}}}}`, `error: Who?`},
 	{"broken", `{"content":[5]}`, `error: a block is 5`},
 	{"no list", `{"content":{}}`, `error: it is not a list`},
