@@ -159,7 +159,7 @@ func TestTaskFaults(t *testing.T) {
 		{"failed with a result", "older", both(at("tasks/get", 1, `{"taskId":"t-1","status":"failed"}`), at("tasks/result", 1, `{"isError":true,"content":[{"type":"text","text":"out of ink"}]}`)), "out of ink", false},
 		{"cancelled by the server", "both", at("tasks/get", 1, `{"taskId":"t-1","status":"cancelled","statusMessage":"no time"}`), `was cancelled: "no time"`, false},
 		{"forgotten", "both", at("tasks/get", 1, failing(-32602, "Task has expired")), `"Task has expired"`, false},
-		{"no such method", "both", at("tasks/get", 0, failing(-32601, "tasks/get?")), `does not serve requests for it: "tasks/get?"`, true},
+		{"no such method", "both", at("tasks/get", 0, failing(-32601, "tasks/get?")), `does not serve requests about it: "tasks/get?"`, true},
 		{"too many questions", "newer", at("tasks/get", 1, many(17)), "more than 16 things at once", true},
 		{"questions without end", "newer", func(r mcptest.TaskRequest) string {
 			if r.Method == "tasks/get" {
