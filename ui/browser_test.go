@@ -28,7 +28,7 @@ func TestSystemPage(t *testing.T) {
 func TestRestart(t *testing.T) {
 	g := uitest.Serve(t)
 	p := uitest.Open(t, g.URL+"system")
-	p.Allow("ERR_") // requests to a gateway that has ended
+	p.Allow("ERR_")  // requests to a gateway that has ended
 	p.Allow("htmx:") // its words about them
 	p.Until(`(window.first ||= document.querySelector("#system-state")) && !window.first.isConnected`)
 	g.End()

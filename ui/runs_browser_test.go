@@ -241,7 +241,7 @@ func TestRestartWhileWriting(t *testing.T) {
 	}
 	g := uitest.Serve(t, "--pipelines", saved)
 	p := uitest.Open(t, g.URL+"pipelines/orders/edit")
-	p.Allow("ERR_") // requests to a gateway that has ended
+	p.Allow("ERR_")  // requests to a gateway that has ended
 	p.Allow("htmx:") // its words about them
 	p.Until(`document.querySelector("#editor").value?.includes("Orders with")`)
 	uitest.Value[bool](p, `((e) => (e.value = e.value.replace("Orders with", "My orders with"), true))(document.querySelector("#editor"))`)
