@@ -130,7 +130,7 @@ func (g *Gateway) notSaved(ctx context.Context, name string, author pipelines.Au
 			text, hint = fmt.Sprintf("there is no saved pipeline %q to replace", name), "leave version out"
 		}
 	case errors.Is(err, pipelines.ErrTaken):
-		code, text, hint = stages.Denied, fmt.Sprintf("the name %q is taken: agents change only pipelines of their own that nobody has adopted", name), "choose another name"
+		code, text, hint = stages.Denied, fmt.Sprintf("the name %q is taken: agents change only pipelines of their own that nobody has adopted", name), "choose another name; a pipeline of another name can begin with a stage that calls this one"
 	case errors.Is(err, pipelines.ErrFull):
 		code, text, hint = stages.LimitExceeded, err.Error(), "save it as a new version of one of yours"
 	case ctx.Err() != nil:

@@ -221,10 +221,14 @@ func (w *drafter) replace(name, stage string, arg json.RawMessage) json.RawMessa
 	}
 	at, known := argumentNamed(member(found, "args"), wanted)
 	if at == nil {
+		part := slices.ContainsFunc(known, func(arg string) bool { return arg != wanted && strings.Contains(arg, wanted) })
 		hint := fmt.Sprintf(`name another stage, or give pipeline instead of run, with {"$param": %s} for the argument or %s in a jq program`, texts.JSON(name), inJQ(name))
-		if best := nearest.Name(wanted, known); best != "" && best != wanted {
+		switch best := nearest.Name(wanted, known); {
+		case best != "" && best != wanted:
 			hint = fmt.Sprintf("did you mean %q?", best)
-		} else if known != nil && !slices.ContainsFunc(known, func(arg string) bool { return arg != wanted && strings.Contains(arg, wanted) }) {
+		case part:
+			hint = "it is only a part of an argument there: give the stages as pipeline instead of run, with " + inJQ(name) + " in the jq program"
+		case known != nil:
 			hint = "its arguments are " + texts.Fit(texts.JSON(known), 300) + "; for a value within a jq program, give the stages as pipeline and write " + inJQ(name)
 		}
 		w.fail(name, hint, "stage %s has no argument %s, or more than one", stage, texts.Quote(wanted))

@@ -220,6 +220,9 @@ func (p *Saved) at(name string, base int) error {
 	if base == Any || base == have {
 		return nil
 	}
+	if have == 0 {
+		return fmt.Errorf("%w %s: it does not exist", ErrConflict, name)
+	}
 	return fmt.Errorf("%w %s: it is at version %d, not %d", ErrConflict, name, have, base)
 }
 

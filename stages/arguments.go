@@ -68,6 +68,9 @@ func openArgument(tool *Tool, args []member, input []byte) (string, error) {
 	}
 	names := open
 	if len(names) == 0 {
+		names = slices.DeleteFunc(slices.Clone(in.Properties), func(name string) bool { return given(args, name) })
+	}
+	if len(names) == 0 {
 		names = in.Properties
 	}
 	hint := "signature: " + tool.Signature

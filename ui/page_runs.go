@@ -132,7 +132,7 @@ type runView struct {
 	Stage    *stageView // that is looked at
 	Copies   []Fact     // names and texts to copy
 	Edit     bool       // there is a playground
-	Save     bool       // pipelines can be saved
+	Save     bool       // the person may save pipelines
 	Self     string
 	Mine     bool // its data is seen
 	RunError string
@@ -181,7 +181,7 @@ func (v *Visit) runView(d *control.RunDetail) *runView {
 	place := v.URL.Query().Get("stage")
 	r := &runView{
 		RunDetail: *d, Picture: runPicture(d, place), Elapsed: elapsed(&d.Run), Saved: saved(&d.Run), Self: "runs/" + url.PathEscape(d.Request),
-		Edit: v.Options().Playground != nil, Save: v.Options().Pipelines != nil, Mine: d.Plan != nil || d.PlanSize > 0,
+		Edit: v.Options().Playground != nil, Save: v.Options().Pipelines != nil && v.Who.Operator, Mine: d.Plan != nil || d.PlanSize > 0,
 	}
 	r.Bars = timeBars(r)
 	if s := stageAt(d.Stages, place); s != nil {
@@ -301,7 +301,11 @@ func (v *Visit) copies(d *control.RunDetail) []Fact {
 				"io.modelcontextprotocol/clientCapabilities": struct{}{},
 			},
 		}})
-		list = append(list, Fact{"curl", "curl " + texts.ShellWord(at) + " -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' " +
+		token := ""
+		if v.Who.ID != "" {
+			token = ` -H "Authorization: Bearer $MCSH_TOKEN"`
+		}
+		list = append(list, Fact{"curl", "curl " + texts.ShellWord(at) + token + " -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' " +
 			"-H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/call' -H 'Mcp-Name: execute_pipeline' --data " + texts.ShellWord(body)})
 	}
 	return list

@@ -31,12 +31,19 @@ func shopServer(t *testing.T, entered chan<- string, open <-chan struct{}) (addr
 	}
 	change = func(description string) { add("stock", description, func() {}) }
 	change("Counts the stock")
+	over := make(chan struct{}) // also for a test that ends early
 	add("wait", "Waits", func() {
 		entered <- "wait"
-		<-open
+		select {
+		case <-open:
+		case <-over:
+		}
 	})
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
-	t.Cleanup(web.Close)
+	t.Cleanup(func() {
+		close(over)
+		web.Close()
+	})
 	return web.URL, change
 }
 

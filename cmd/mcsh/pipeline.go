@@ -163,7 +163,7 @@ func pipelineFailure(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, pipelines.ErrNotFound):
-		return usageError("mcsh pipeline ls lists them, mcsh pipeline show NAME the versions of one; NAME@1 shows a version also of one that was removed", "%w", err)
+		return usageError("mcsh pipeline ls lists them, mcsh pipeline show NAME the versions of one; NAME@1 also works for a removed one; give --pipelines as the gateway has it", "%w", err)
 	case errors.Is(err, pipelines.ErrConflict):
 		return &failure{exitFailed, err, "look at it with mcsh pipeline show, and give the --version that you have seen"}
 	}

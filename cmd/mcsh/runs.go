@@ -131,6 +131,8 @@ func (g *gatewayFlags) oneRun(ctx context.Context, p *program, args []string, li
 			all = append(all, list.Runs...)
 		}
 		switch {
+		case live && len(all) == 0:
+			return runDetail{}, &failure{exitFailed, errors.New("no run is live"), "mcsh runs ls lists those that have ended"}
 		case len(all) == 0:
 			return runDetail{}, &failure{exitFailed, errors.New("no such run is known"), "mcsh runs ls lists all"}
 		case live && len(all) > 1:

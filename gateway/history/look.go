@@ -223,7 +223,7 @@ func (h *History) Output(v control.Viewer, o control.OutputRequest) (part contro
 	h.mu.Unlock()
 	switch {
 	case !data:
-		return part, &control.Error{Status: 403, Message: "outputs are data of callers, which this gateway does not show here", Hint: "its operator can start it with --control-results, or look on its machine"}
+		return part, &control.Error{Status: 403, Message: "outputs are data of callers, which this gateway does not show here", Hint: "its operator can allow it with --console-results for the console, with --control-results for those with control tokens, or look on its machine"}
 	case e == nil:
 		return part, &control.Error{Status: 409, Message: "run " + o.Request + " has not ended yet", Hint: "mcsh runs wait waits for it"}
 	case e.id == "":
