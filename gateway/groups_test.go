@@ -27,7 +27,10 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/internal/oidctest"
 	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/schemas"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -121,6 +124,7 @@ type grouped struct {
 	members map[string]*mcptest.Upstream
 	kept    *runs.Store
 	gateway *gateway.Gateway
+	saved   string // the directory of saved pipelines, with [gateway.Options.PipelineTools]
 }
 
 func newGrouped(t *testing.T, o gateway.Options) *grouped {
@@ -145,7 +149,13 @@ func newGroupedOver(t *testing.T, o gateway.Options, po upstream.Options) *group
 	awaitOffers(t, g.pool, upstream.Prompts, 4)
 	g.kept = runs.New(runs.Options{Dir: t.TempDir(), TTL: time.Hour, Head: 1 << 20, Output: 1 << 20, Total: 1 << 24})
 	t.Cleanup(func() { g.kept.Close() })
-	o.Upstream, o.Sandbox, o.Kept, o.GroupsOf, o.Version = g.pool, ready{newSandbox(t)}, g.kept, auth.GroupsOf, "test"
+	box := newSandbox(t)
+	if o.PipelineTools != "" {
+		g.saved = t.TempDir()
+		deps := stages.Deps{Tools: g.pool, Commands: box, Shapes: schemas.NewShapes(stages.Kinds())}
+		o.Pipelines = pipelines.NewSet(pipelines.NewStore(g.saved), deps, g.pool.Generation)
+	}
+	o.Upstream, o.Sandbox, o.Kept, o.GroupsOf, o.Version = g.pool, ready{box}, g.kept, auth.GroupsOf, "test"
 	g.gateway = gateway.New(o)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -677,6 +687,38 @@ func TestRegrouped(t *testing.T) {
 		}
 		if got := g.pool.Groups(t.Context()); len(got) != 3 {
 			g.source.regroup(t, g.pool, allGroups()...)
+		}
+	}
+}
+
+// TestSavedInGroups: in every group, also in one of one server, the saved pipelines that call servers of the group are tools.
+func TestSavedInGroups(t *testing.T) {
+	g := newGrouped(t, gateway.Options{PipelineTools: "all"})
+	for _, name := range []string{"alpha", "beta"} {
+		text := fmt.Sprintf(`{"description":"d","pipeline":[{"type":"tool","server":%q,"name":"lookup"}]}`, name)
+		if err := os.WriteFile(filepath.Join(g.saved, "of_"+name+".json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewServer(g.gateway.Handler())
+	t.Cleanup(server.Close)
+	for path, want := range map[string][]string{"/mcp/solo": {"of_alpha"}, "/mcp/dev": {"of_alpha", "of_beta"}} {
+		for _, era := range eras {
+			agent, _, err := visit(server.URL+path, "", era)(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := slices.DeleteFunc(toolNames(t, agent), func(name string) bool { return !strings.HasPrefix(name, "of_") })
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("%s %s: got %q, want %q", path, era, got, want)
+			}
+			result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "of_alpha"})
+			if err != nil || result.IsError {
+				t.Errorf("%s %s: %v %+v", path, era, err, result)
+			}
+			if _, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "of_beta"}); (err == nil) != slices.Contains(want, "of_beta") {
+				t.Errorf("%s %s: of_beta: %v", path, era, err)
+			}
 		}
 	}
 }

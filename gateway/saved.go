@@ -165,7 +165,7 @@ func savedHints(t *pipelines.Tool) map[string]bool {
 
 // savedTools are the saved pipelines that a client calls by names of their own. A tool of a server keeps its name.
 func (g *Gateway) savedTools(ctx context.Context, v pipelines.Viewer) (list []pipelines.Tool) {
-	if g.o.Pipelines == nil || !g.exposesSaved() || upstream.ViewOf(ctx).Only() != "" {
+	if g.o.Pipelines == nil || !g.exposesSaved() {
 		return nil
 	}
 	soon, cancel := context.WithTimeout(ctx, savedWait)
@@ -216,7 +216,7 @@ func (g *Gateway) PipelinesChanged() {
 
 // isSavedTool reports whether a name is that of a saved pipeline that the client may call by it.
 func (g *Gateway) isSavedTool(ctx context.Context, extra *mcp.RequestExtra, name string) bool {
-	if g.o.Pipelines == nil || !g.exposesSaved() || !g.selectsSaved(name) || upstream.ViewOf(ctx).Only() != "" || strings.Contains(name, "@") {
+	if g.o.Pipelines == nil || !g.exposesSaved() || !g.selectsSaved(name) || strings.Contains(name, "@") {
 		return false
 	}
 	_, err := g.o.Pipelines.Find(ctx, name, g.viewer(ctx, extra))
