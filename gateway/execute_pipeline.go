@@ -48,7 +48,7 @@ func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call sc
 		begun = time.Now() // the person's time does not count
 		pipeline, errs, late = CallTime{Timeout: seconds(call.Timeout), Begun: begun, Limits: deps.Limits}.Check(ctx, compile)
 	}
-	hearingOf(ctx).checked(pipeline, errs, late)
+	observerOf(ctx).checked(pipeline, errs, late)
 	switch {
 	case late != nil:
 		g.o.Watch.Refused(req.Params.Name, late)

@@ -26,12 +26,12 @@ func (g *Gateway) beginRun(ctx context.Context, req *mcp.CallToolRequest, row co
 	if row.Transport = "http"; req.Extra == nil || req.Extra.Header == nil {
 		row.Transport = "stdio"
 	}
-	hears := hearingOf(ctx)
-	row.Client = hears.client(row.Client)
+	observer := observerOf(ctx)
+	row.Client = observer.client(row.Client)
 	b := history.Begin{Row: row, User: extraUser(req.Extra), Owner: g.runsName(req.Extra), Plan: plan, From: from, Cancel: cancel}
 	b.Groups, b.Within = g.groupsOf(req.Extra)
 	run := g.history.Begin(b)
-	hears.begun(row.Request)
+	observer.begun(row.Request)
 	return ctx, run, func() { cancel(nil) }
 }
 
@@ -96,48 +96,48 @@ func readBytes(result *mcp.CallToolResult) (n int64) {
 	return n
 }
 
-// A Hearing observes a pipeline that a person runs at a page, before its call has a reply.
-type Hearing struct {
+// A RunObserver observes a pipeline that a person runs at a page, before its call has a reply.
+type RunObserver struct {
 	Checked func(plan stages.Plan, wrong []*stages.Error) // the plan is checked; nil: not reported
 	Begun   func(request string)                          // a run has begun; nil: not reported
 }
 
-type hearingKey struct{}
+type observerKey struct{}
 
-// Heard returns a context whose calls of execute_pipeline h follows.
-func Heard(ctx context.Context, h Hearing) context.Context {
-	return context.WithValue(ctx, hearingKey{}, &h)
+// Observed returns a context whose calls of execute_pipeline o follows.
+func Observed(ctx context.Context, o RunObserver) context.Context {
+	return context.WithValue(ctx, observerKey{}, &o)
 }
 
-func hearingOf(ctx context.Context) *Hearing {
-	h, _ := ctx.Value(hearingKey{}).(*Hearing)
-	return h
+func observerOf(ctx context.Context) *RunObserver {
+	o, _ := ctx.Value(observerKey{}).(*RunObserver)
+	return o
 }
 
-// checked tells of the check of a plan.
-func (h *Hearing) checked(pipeline *stages.Pipeline, wrong []*stages.Error, late *stages.Error) {
+// checked reports the check of a plan.
+func (o *RunObserver) checked(pipeline *stages.Pipeline, wrong []*stages.Error, late *stages.Error) {
 	switch {
-	case h == nil || h.Checked == nil:
+	case o == nil || o.Checked == nil:
 	case late != nil:
-		h.Checked(stages.Plan{}, []*stages.Error{late})
+		o.Checked(stages.Plan{}, []*stages.Error{late})
 	case wrong != nil:
-		h.Checked(stages.Plan{}, wrong)
+		o.Checked(stages.Plan{}, wrong)
 	default:
-		h.Checked(pipeline.Plan(), nil)
+		o.Checked(pipeline.Plan(), nil)
 	}
 }
 
 // client returns the name of the program that calls: a page is none.
-func (h *Hearing) client(name string) string {
-	if h == nil {
+func (o *RunObserver) client(name string) string {
+	if o == nil {
 		return name
 	}
 	return "console"
 }
 
-// begun tells of the begin of a run.
-func (h *Hearing) begun(request string) {
-	if h != nil && h.Begun != nil {
-		h.Begun(request)
+// begun reports that a run has begun.
+func (o *RunObserver) begun(request string) {
+	if o != nil && o.Begun != nil {
+		o.Begun(request)
 	}
 }

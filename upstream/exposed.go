@@ -88,7 +88,7 @@ func (sc *serverConn) exposedOf(list *toollist.List) (tools []*toollist.Tool) {
 }
 
 // latest returns the list as far as it is known, or nil.
-func (c *catalog) latest() *toollist.List {
+func (c *toolCache) latest() *toollist.List {
 	c.mu.Lock()
 	list := c.list
 	c.mu.Unlock()
@@ -166,7 +166,7 @@ func (p *Pool) AwaitExposed(ctx context.Context, outside bool) {
 
 // follow reads a list that has changed, if its server runs: soon, but not all the time for a server that reports changes all
 // the time.
-func (c *catalog) follow() {
+func (c *toolCache) follow() {
 	if now := c.conn.state(); !c.conn.exposes() || !now.alive() || now.resting {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // load reads the whole list from the server, on a new session if the server has lost the current one.
-func (c *catalog) load(old *toollist.List) (*toollist.List, error) {
+func (c *toolCache) load(old *toollist.List) (*toollist.List, error) {
 	for again := false; ; again = true {
 		s, err := c.conn.session(c.conn.life)
 		if err == nil {
@@ -35,7 +35,7 @@ func (c *catalog) load(old *toollist.List) (*toollist.List, error) {
 }
 
 // read reads the whole list on one session.
-func (c *catalog) read(s *sessions.Session, old *toollist.List) (*toollist.List, error) {
+func (c *toolCache) read(s *sessions.Session, old *toollist.List) (*toollist.List, error) {
 	ctx, cancel := context.WithTimeout(c.conn.life, c.conn.pool.options.ListTimeout)
 	defer cancel()
 	list := toollist.New(c.conn.reader(), c.conn.pool.options.ListTTL, s.Routed())

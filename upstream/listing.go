@@ -228,7 +228,7 @@ func (sc *serverConn) unmatchedPatterns(list *toollist.List) []string {
 
 // cached returns the list as far as it is known, and refreshes it in the background if it is out of date. If nothing is
 // known it waits for the first list, unless an earlier caller has waited in vain.
-func (c *catalog) cached(ctx context.Context) (*toollist.List, error) {
+func (c *toolCache) cached(ctx context.Context) (*toollist.List, error) {
 	saved, resting := c.saved(), c.conn.state().resting
 	c.mu.Lock()
 	list, timedOut := c.list, c.timedOut
@@ -268,7 +268,7 @@ func (sc *serverConn) lateError() error {
 }
 
 // known returns a tool of the list as far as it is known, or nil.
-func (c *catalog) known(name string) *toollist.Tool {
+func (c *toolCache) known(name string) *toollist.Tool {
 	if list := c.latest(); list != nil {
 		return list.ByName[name]
 	}

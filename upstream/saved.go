@@ -28,7 +28,7 @@ func (sc *serverConn) savedTools() *toollist.List {
 }
 
 // keep writes a list for later processes, unless it is there already.
-func (c *catalog) keep(list, old *toollist.List) {
+func (c *toolCache) keep(list, old *toollist.List) {
 	dir := c.conn.pool.options.State
 	if dir == nil || c.conn.server.InProcess || !c.conn.isFirst() {
 		return
@@ -47,7 +47,7 @@ func (c *catalog) keep(list, old *toollist.List) {
 }
 
 // note says why the list is not saved, if that is so.
-func (c *catalog) note() string {
+func (c *toolCache) note() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return notSaved("its tool list is not saved for the next start", c.err)

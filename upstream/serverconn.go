@@ -42,7 +42,7 @@ type serverConn struct {
 	end     context.CancelFunc
 	slots   chan struct{} // one per call in flight
 	pace    *pace.Pace
-	tools   *catalog
+	tools   *toolCache
 	pins    *pins.Pins // nil: its tools are always trusted
 	shapes  *shapes
 	offers  *offers
@@ -106,7 +106,7 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	sc.login = sync.OnceValue(func() string { login, _ := sc.server.loginOf(); return login })
 	sc.life, sc.end = context.WithCancel(life)
 	sc.pace = pace.New(s.Name, s.Rate, s.Concurrency, sc.life.Done())
-	sc.tools, sc.pins = newCatalog(sc), sc.newPins()
+	sc.tools, sc.pins = newToolCache(sc), sc.newPins()
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
 	sc.offers = newOffers(sc)
 	context.AfterFunc(sc.life, sc.offers.lease.Close)

@@ -42,12 +42,12 @@ func viewerOf(ctx context.Context) (v control.Viewer) {
 }
 
 // call calls execute_pipeline as the person whose identity the context has.
-func (t *trials) call(ctx context.Context, plan, mode string, h gateway.Hearing) (*mcp.CallToolResult, error) {
+func (t *trials) call(ctx context.Context, plan, mode string, h gateway.RunObserver) (*mcp.CallToolResult, error) {
 	pipeline := any(plan) // a text that is no JSON has its mistake described by the check
 	if json.Valid([]byte(plan)) {
 		pipeline = json.RawMessage(plan)
 	}
-	return t.person(ctx).Call(gateway.Heard(ctx, h), "execute_pipeline", map[string]any{"pipeline": pipeline, "mode": mode})
+	return t.person(ctx).Call(gateway.Observed(ctx, h), "execute_pipeline", map[string]any{"pipeline": pipeline, "mode": mode})
 }
 
 // Check implements [ui.Playground].
@@ -55,7 +55,7 @@ func (t *trials) Check(ctx context.Context, plan string) (found stages.Plan, wro
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	heard := false
-	result, err := t.call(ctx, plan, schemas.ModeCheck, gateway.Hearing{Checked: func(p stages.Plan, errs []*stages.Error) { found, wrong, heard = p, errs, true }})
+	result, err := t.call(ctx, plan, schemas.ModeCheck, gateway.RunObserver{Checked: func(p stages.Plan, errs []*stages.Error) { found, wrong, heard = p, errs, true }})
 	switch {
 	case err != nil:
 		return found, []*stages.Error{stages.Errorf(stages.Internal, "", "%w", err)}
@@ -73,7 +73,7 @@ func (t *trials) Start(ctx context.Context, plan string, dry bool) (string, *ui.
 	}
 	begun, ended := make(chan string, 1), make(chan ui.Reply, 1)
 	go func() {
-		result, err := t.call(context.WithoutCancel(ctx), plan, mode, gateway.Hearing{Begun: func(r string) {
+		result, err := t.call(context.WithoutCancel(ctx), plan, mode, gateway.RunObserver{Begun: func(r string) {
 			trial.request, trial.begun = r, time.Now()
 			t.replies.begin(trial)
 			begun <- r

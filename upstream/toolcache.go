@@ -30,10 +30,10 @@ const (
 	calmAfter  = 10 * time.Second // without a change, beside the pauses
 )
 
-// A catalog is the tool list of one server: fetched when first needed, answered from memory, refreshed in the
+// A toolCache is the tool list of one server: fetched when first needed, answered from memory, refreshed in the
 // background. If there is a state directory, the list of an earlier process is shown until the server has answered;
 // plans and calls wait for the server's own list, because the effects of a tool may have changed.
-type catalog struct {
+type toolCache struct {
 	conn  *serverConn
 	lease *memory.Lease         // for the list
 	saved func() *toollist.List // of an earlier process, nil if there is none; read once
@@ -51,18 +51,18 @@ type catalog struct {
 }
 
 // invalidate marks the list as out of date.
-func (c *catalog) invalidate() {
+func (c *toolCache) invalidate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stale = true
 }
 
-func newCatalog(sc *serverConn) *catalog {
-	return &catalog{conn: sc, lease: sc.pool.options.Catalogs.Lease(), saved: sync.OnceValue(func() *toollist.List { return sc.savedTools() })}
+func newToolCache(sc *serverConn) *toolCache {
+	return &toolCache{conn: sc, lease: sc.pool.options.Catalogs.Lease(), saved: sync.OnceValue(func() *toollist.List { return sc.savedTools() })}
 }
 
 // get returns the list, at once if it was ever fetched; one that is out of date is refreshed in the background.
-func (c *catalog) get(ctx context.Context) (*toollist.List, error) {
+func (c *toolCache) get(ctx context.Context) (*toollist.List, error) {
 	c.mu.Lock()
 	list := c.list
 	var f *flight[*toollist.List]
@@ -77,16 +77,16 @@ func (c *catalog) get(ctx context.Context) (*toollist.List, error) {
 }
 
 // outdated reports whether the list needs a fetch. c.mu is held.
-func (c *catalog) outdated() bool {
+func (c *toolCache) outdated() bool {
 	return c.list == nil || c.changed() || time.Since(c.list.Fetched) > c.list.TTL
 }
 
 // changed reports whether the list needs a fetch because it has changed. The pause bounds the fetches for a server that
 // reports changes all the time, and for a caller whose calls make it look so. c.mu is held.
-func (c *catalog) changed() bool { return c.stale && time.Since(c.again) >= c.pause }
+func (c *toolCache) changed() bool { return c.stale && time.Since(c.again) >= c.pause }
 
 // noteChange sets the pause after a fetch because of a change. c.mu is held.
-func (c *catalog) noteChange() {
+func (c *toolCache) noteChange() {
 	since := time.Since(c.again)
 	c.again = time.Now()
 	if since > 2*c.pause+calmAfter {
@@ -97,14 +97,14 @@ func (c *catalog) noteChange() {
 }
 
 // fetched reports whether the server has listed its tools to this process.
-func (c *catalog) fetched() bool {
+func (c *toolCache) fetched() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.list != nil
 }
 
 // refresh returns a list that was fetched within the last moments.
-func (c *catalog) refresh(ctx context.Context) (*toollist.List, error) {
+func (c *toolCache) refresh(ctx context.Context) (*toollist.List, error) {
 	c.mu.Lock()
 	if c.list != nil && !c.changed() && time.Since(c.list.Fetched) < freshForMiss {
 		defer c.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *catalog) refresh(ctx context.Context) (*toollist.List, error) {
 	return c.wait(ctx, f)
 }
 
-func (c *catalog) wait(ctx context.Context, f *flight[*toollist.List]) (*toollist.List, error) {
+func (c *toolCache) wait(ctx context.Context, f *flight[*toollist.List]) (*toollist.List, error) {
 	if f.over(ctx) {
 		return f.value, f.err
 	}
@@ -132,7 +132,7 @@ func (c *catalog) wait(ctx context.Context, f *flight[*toollist.List]) (*toollis
 }
 
 // begin fetches the list, unless that is under way. c.mu is held.
-func (c *catalog) begin() *flight[*toollist.List] {
+func (c *toolCache) begin() *flight[*toollist.List] {
 	if c.fetch != nil {
 		return c.fetch
 	}
@@ -146,7 +146,7 @@ func (c *catalog) begin() *flight[*toollist.List] {
 }
 
 // update fetches the list, and keeps it for later processes.
-func (c *catalog) update(old *toollist.List) (*toollist.List, error) {
+func (c *toolCache) update(old *toollist.List) (*toollist.List, error) {
 	if old == nil {
 		old = c.saved()
 	}
@@ -166,7 +166,7 @@ func (c *catalog) update(old *toollist.List) (*toollist.List, error) {
 }
 
 // replace makes a list that was fetched the current one. c.mu is held.
-func (c *catalog) replace(list *toollist.List, err error) {
+func (c *toolCache) replace(list *toollist.List, err error) {
 	c.fetch = nil
 	if err != nil {
 		c.stale = true
