@@ -399,9 +399,9 @@ func TestControlTokens(t *testing.T) {
 		c.run(exitUsage, "serve", args...)
 	}
 	open := c.serve("--listen", "0.0.0.0:0", "--no-auth", "--control-tokens", tokens)
-	if got := open.err.String(); !strings.Contains(got, "without encryption") {
-		t.Errorf("tokens that the network can read: %s", got)
-	}
+	eventually(t, "a warning of tokens that the network can read", func() (string, bool) {
+		return open.err.String(), strings.Contains(open.err.String(), "without encryption")
+	})
 }
 
 // TestNoControlSocket: a gateway whose socket cannot be made says so once and serves.
