@@ -4,8 +4,8 @@
 //
 // # Decisions
 //
-//   - Parameters are values and never text. A plan is kept as a tree, a value takes the place of a whole node, and the engine is
-//     told which arguments of commands are values ([stages.Deps].Values): it takes them for operands, whatever they look like.
+//   - Parameters are values and never text. A plan is kept as a tree, a value takes the place of a whole node, and the engine
+//     knows which arguments of commands are values ([stages.Deps].Values): it takes them for operands, whatever they look like.
 //     Nothing is quoted, so nothing can be quoted wrongly.
 //   - A value cannot be the program of jq, awk or sed: that would be text. jq programs read $params.
 //   - There is no kind of stage for it. [Offer] is a [stages.Tools] around another one, made for one plan: it knows the caller,

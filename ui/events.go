@@ -37,8 +37,8 @@ type hub struct {
 	streams map[*stream]bool // guarded by mu
 }
 
-// A stream is what one open page hears. It keeps the topics that have changed since its last message, and no more: a browser
-// that reads slowly hears of them once.
+// A stream sends the events of one open page. It keeps the topics that have changed since its last message, and no more: a browser
+// that reads slowly gets them once.
 type stream struct {
 	topics  []string
 	person  string

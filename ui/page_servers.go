@@ -92,7 +92,7 @@ func serverPage() page {
 
 func hasServers(o *Options) bool { return o.Servers != nil }
 
-// servers returns the servers without what tells of the calls of others, unless an operator asks.
+// servers returns the servers without what shows the calls of others, unless an operator asks.
 func (v *Visit) servers() []ServerState {
 	list := v.Options().Servers.Servers(v.Context())
 	for i := range list {

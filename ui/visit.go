@@ -156,7 +156,7 @@ func (v *Visit) fail(err error) {
 		return
 	}
 	layout := "layout"
-	if v.Who.ID == "" && !v.Who.Operator { // nobody has signed in, and the layout tells of the gateway
+	if v.Who.ID == "" && !v.Who.Operator { // nobody has signed in, and the layout describes the gateway
 		layout = "bare"
 	}
 	v.write(p.Status, problems, layout, v.layout(problems, p))

@@ -57,7 +57,7 @@ func TestExactClaims(t *testing.T) {
 
 		{"TYP beside typ", good, map[jose.HeaderKey]any{"typ": "logout+jwt", "TYP": "JWT"}, "in its head"},
 		{"TYP alone", good, map[jose.HeaderKey]any{"Typ": "logout+jwt"}, "in its head"},
-		{"a logout token without a type", good + `,"events":{"http://schemas.openid.net/event/backchannel-logout":{}}`, nil, "tells of events"},
+		{"a logout token without a type", good + `,"events":{"http://schemas.openid.net/event/backchannel-logout":{}}`, nil, "reports events"},
 		{"a logout token in other letters", good + `,"Events":{"http://schemas.openid.net/event/backchannel-logout":{}}`, nil, reads},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -195,7 +195,7 @@ func (i *Issuer) check(c claims, err error) *auth.Refusal {
 	case err != nil:
 		return auth.Invalid("the claims of the token are not what they should be: a number, text or a list stands in the place of another", i.signIn())
 	case c.Events != nil:
-		return auth.Invalid("the token was made for another use: it tells of events (events), as a logout token does", i.signIn())
+		return auth.Invalid("the token was made for another use: it reports events (events), as a logout token does", i.signIn())
 	}
 	if refusal := i.times(c); refusal != nil {
 		return refusal

@@ -29,7 +29,7 @@ const (
 // trials run pipelines for people at the console.
 type trials struct {
 	*shown
-	console *ui.Console // hears of replies
+	console *ui.Console // is notified of replies
 	replies *replies
 }
 

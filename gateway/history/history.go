@@ -94,7 +94,7 @@ func (h *History) change() {
 	}
 }
 
-// Follow is called when the stages begin. report tells of them at any time.
+// Follow is called when the stages begin. report describes them at any time.
 func (r *Run) Follow(report func() []stages.StageReport) {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()

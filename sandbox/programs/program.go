@@ -248,7 +248,7 @@ func (p *Program) parse(args []string, there Given) (Invocation, *stages.Error) 
 	return inv, nil
 }
 
-// traits are what the options tell of what the program does with its data.
+// traits are what the options say about how the program handles its data.
 func (p *parsed) traits(inv Invocation) stages.Traits {
 	t := stages.Traits{
 		StopsEarly: p.stops.of(p),

@@ -106,7 +106,7 @@ func serve(args []string, o Options) error {
 // the end of its input at the same time.
 const lastMoments = 5 * time.Second
 
-// lingerBriefly makes the signal that tells of the gateway's death one that does not kill at once.
+// lingerBriefly makes the signal of the gateway's death one that does not kill at once.
 func lingerBriefly() {
 	orphaned := make(chan os.Signal, 1)
 	signal.Notify(orphaned, syscall.SIGTERM)
