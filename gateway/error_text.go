@@ -51,7 +51,7 @@ func failureText(subject string, e *stages.Error, n int) string {
 	}
 	tail += doneText(e)
 	if len(e.Changed) > 0 {
-		tail += fmt.Sprintf("Calls that may have changed something, failed ones included: %s.\n", Plain(strings.Join(e.Changed, ", "), false))
+		tail += fmt.Sprintf("Calls that may have changed something, failed ones included: %s.\n", texts.Plain(strings.Join(e.Changed, ", "), false))
 	}
 	left := n - utf8.RuneCountInString(head+tail)
 	return shorten(head+shorten(messageText("", e), max(left, smallestPart))+tail, n)
@@ -78,7 +78,7 @@ const fixMax = 2000
 
 // tryText returns the next step, with the corrected stage if it is known.
 func tryText(e *stages.Error) string {
-	text := Plain(e.Hint, false)
+	text := texts.Plain(e.Hint, false)
 	if n := len(e.Fix); n > 0 && n <= fixMax {
 		if text != "" {
 			text += "; write "
@@ -126,9 +126,9 @@ func where(subject string, e *stages.Error, failed string) string {
 	if e.Place == "" {
 		return subject + " " + failed
 	}
-	text := "Stage " + Plain(string(e.Place), false)
+	text := "Stage " + texts.Plain(string(e.Place), false)
 	if e.Label != "" {
-		text += fmt.Sprintf(" (%s)", Plain(e.Label, false))
+		text += fmt.Sprintf(" (%s)", texts.Plain(e.Label, false))
 	}
 	text += " " + failed
 	switch {
@@ -163,5 +163,5 @@ func sampleText(e *stages.Error) string {
 	case e.Cut:
 		what = "it begins with: " + what
 	}
-	return fmt.Sprintf("Input of the stage: %s\n%s", Plain(what, false), Fenced(strings.TrimRight(result.Text, "\n")))
+	return fmt.Sprintf("Input of the stage: %s\n%s", texts.Plain(what, false), Fenced(strings.TrimRight(result.Text, "\n")))
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -143,7 +144,7 @@ func (t *exposedTable) collide(format string, args ...any) {
 func (x *exposed) note(collisions []string) {
 	for _, c := range collisions {
 		if !x.noted[c] {
-			x.log.Warn("a tool has no name for clients, so that only pipelines can call it: " + Plain(c, false))
+			x.log.Warn("a tool has no name for clients, so that only pipelines can call it: " + texts.Plain(c, false))
 		}
 	}
 	x.noted = map[string]bool{}
@@ -161,7 +162,7 @@ func (g *Gateway) ExposedError() error {
 	if list == nil {
 		return nil
 	}
-	return errors.New(Plain(strings.Join(list, "; "), false))
+	return errors.New(texts.Plain(strings.Join(list, "; "), false))
 }
 
 // exposedTrouble returns a warning if tools have no name for clients.
@@ -170,5 +171,5 @@ func (g *Gateway) exposedTrouble(ctx context.Context) string {
 	if list == nil || upstream.ViewOf(ctx) != nil { // it names other servers
 		return ""
 	}
-	return fmt.Sprintf("note: only pipelines can call some tools: %s\n", Plain(shownUpTo(strings.Join(list, "; "), troubleLength), false))
+	return fmt.Sprintf("note: only pipelines can call some tools: %s\n", texts.Plain(shownUpTo(strings.Join(list, "; "), troubleLength), false))
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -62,7 +63,7 @@ func (g *Gateway) callExposed(ctx context.Context, req *mcp.CallToolRequest) (mc
 		return nil, own
 	}
 	g.logInternal(asError(err))
-	return failure(errorText(Plain(shown(name), false), err, g.defaultOutput())), nil
+	return failure(errorText(texts.Plain(shown(name), false), err, g.defaultOutput())), nil
 }
 
 // tryExposed makes the call, or goes on with one that has asked its client.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/outward"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -62,7 +63,7 @@ func exposedForm(ctx context.Context, t namedTool) json.RawMessage {
 		Annotations  map[string]any  `json:"annotations,omitempty"`
 		Meta         json.RawMessage `json:"_meta,omitempty"`
 	}{
-		t.as, Plain(d.Title, false), Plain(d.Description, true), t.InputSchema(ctx), t.OutputSchema(ctx), exposedHints(d), exposedMeta(ctx, t.Raw()),
+		t.as, texts.Plain(d.Title, false), texts.Plain(d.Description, true), t.InputSchema(ctx), t.OutputSchema(ctx), exposedHints(d), exposedMeta(ctx, t.Raw()),
 	})
 	if err != nil || json.Unmarshal(form, new(mcp.Tool)) != nil { // clients would refuse the whole list
 		return nil
@@ -81,7 +82,7 @@ func exposedHints(d *upstream.CatalogTool) map[string]any {
 		}
 	}
 	if title, ok := given["title"].(string); ok {
-		hints["title"] = Plain(title, false)
+		hints["title"] = texts.Plain(title, false)
 	}
 	if _, said := given["readOnlyHint"].(bool); said || d.Tool.Annotated || d.ReadOnly {
 		hints["readOnlyHint"] = d.ReadOnly

@@ -63,7 +63,7 @@ func (g *Gateway) details(ctx context.Context, saved Saved, wanted []string, n i
 	for _, name := range wanted {
 		t, err := g.catalogTool(ctx, saved, listings, name)
 		if err != nil {
-			entries = append(entries, failureText(Plain(shown(name), false), asError(err), g.defaultOutput())+"\n")
+			entries = append(entries, failureText(texts.Plain(shown(name), false), asError(err), g.defaultOutput())+"\n")
 			continue
 		}
 		known++
@@ -76,7 +76,7 @@ func (g *Gateway) details(ctx context.Context, saved Saved, wanted []string, n i
 		if first, rest := firstSentence(l.Instructions); strings.TrimSpace(rest) != "" || shownUpTo(oneLine(first), instructionLength) != oneLine(first) {
 			text := strings.TrimSpace(shownUpTo(first+rest, instructionsLength))
 			// They are no entry of their own: the last line counts tools.
-			entries[len(entries)-1] += fmt.Sprintf("## %s: its instructions\n%s\n", Plain(server, false), Fenced(Plain(text, true)))
+			entries[len(entries)-1] += fmt.Sprintf("## %s: its instructions\n%s\n", texts.Plain(server, false), Fenced(texts.Plain(text, true)))
 		}
 	}
 	text := listed("", entries, n, "tool")
@@ -115,7 +115,7 @@ func (g *Gateway) catalogTool(ctx context.Context, saved Saved, listings map[str
 func writeDetails(ctx context.Context, b *strings.Builder, name string, t *upstream.CatalogTool) {
 	writeTool(ctx, b, name, t)
 	if why := t.Unchecked(ctx); why != "" {
-		fmt.Fprintf(b, "Arguments are checked by the server only: %s\n", Plain(shownUpTo(why, troubleLength), false))
+		fmt.Fprintf(b, "Arguments are checked by the server only: %s\n", texts.Plain(shownUpTo(why, troubleLength), false))
 	}
 	fmt.Fprintf(b, "Input schema: %s\n", orNone(t.InputSchema))
 	fmt.Fprintf(b, "Output schema: %s\n\n", orNone(t.OutputSchema))
@@ -123,25 +123,25 @@ func writeDetails(ctx context.Context, b *strings.Builder, name string, t *upstr
 
 // writeTool describes a tool without its schemas.
 func writeTool(ctx context.Context, b *strings.Builder, name string, t *upstream.CatalogTool) {
-	fmt.Fprintf(b, "## %s\n", Plain(name, false))
+	fmt.Fprintf(b, "## %s\n", texts.Plain(name, false))
 	if t.Title != "" && t.Title != t.Name {
-		fmt.Fprintf(b, "Title: %s\n", Plain(t.Title, false))
+		fmt.Fprintf(b, "Title: %s\n", texts.Plain(t.Title, false))
 	}
 	if description := strings.TrimSpace(t.Description); description != "" {
-		b.WriteString(Fenced(Plain(description, true)))
+		b.WriteString(Fenced(texts.Plain(description, true)))
 	}
 	effect := "may change things"
 	if t.ReadOnly {
 		effect = "only reads"
 	}
 	if t.Doubt != "" {
-		effect += " (" + Plain(t.Doubt, false) + ")"
+		effect += " (" + texts.Plain(t.Doubt, false) + ")"
 	}
 	fmt.Fprintf(b, "Effect: %s. Annotations: %s\n", effect, orNone(t.Annotations))
 	if t.Denied != "" {
 		fmt.Fprintf(b, "It cannot be called: %s\n", t.Denied)
 	}
-	fmt.Fprintf(b, "Signature: %s\n", Plain(t.Tool.Signature, false))
+	fmt.Fprintf(b, "Signature: %s\n", texts.Plain(t.Tool.Signature, false))
 	fmt.Fprintf(b, "Returns: %s\n", Returns(t))
 	fmt.Fprintf(b, "Stage: %s\n", exampleStage(ctx, name, t))
 }
@@ -151,7 +151,7 @@ func Returns(t *upstream.CatalogTool) string {
 	if !t.Result.Known() {
 		return "not known yet; put a preview into the pipeline"
 	}
-	text := Plain(t.Result.Brief(fullShape), false)
+	text := texts.Plain(t.Result.Brief(fullShape), false)
 	switch n := t.Result.Calls; {
 	case n == 0:
 		return text + " (as its output schema says)"

@@ -69,16 +69,16 @@ func newInquiry(q stages.Question, client *stages.Asker) (inquiry, error) {
 func askedBy(q stages.Question, what, own string) string {
 	text := fmt.Sprintf("The server %s %s in a call of its tool %s", texts.Quote(shown(q.Server)), what, texts.Quote(shown(q.Tool)))
 	if q.Item != "" {
-		text += " (" + Plain(texts.Cut(q.Item, mostKept), false) + ")"
+		text += " (" + texts.Plain(texts.Cut(q.Item, mostKept), false) + ")"
 	}
 	if own == "" {
 		return text + "."
 	}
-	return text + ". These are its own words:\n" + strings.TrimRight(Fenced(Plain(texts.Cut(own, mostWords), true)), "\n")
+	return text + ". These are its own words:\n" + strings.TrimRight(Fenced(texts.Plain(texts.Cut(own, mostWords), true)), "\n")
 }
 
 // cleaned is a text of a server that a client may show on a line.
-func cleaned(text string) string { return Plain(texts.Cut(text, mostWords), false) }
+func cleaned(text string) string { return texts.Plain(texts.Cut(text, mostWords), false) }
 
 // formQuestion is a form for a person.
 func formQuestion(q stages.Question) (inquiry, error) {

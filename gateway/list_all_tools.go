@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/gateway/rank"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -102,7 +103,7 @@ func (g *Gateway) configTrouble(ctx context.Context) string {
 	if upstream.ViewOf(ctx) != nil { // the error may be about servers of others
 		return trouble + ": the operator of this gateway can see why\n"
 	}
-	return fmt.Sprintf(trouble+": %s\n", Plain(shownUpTo(err.Error(), troubleLength), false))
+	return fmt.Sprintf(trouble+": %s\n", texts.Plain(shownUpTo(err.Error(), troubleLength), false))
 }
 
 // A toolList lists the tools of servers within a number of characters.
@@ -214,7 +215,7 @@ func (l *toolList) unanswered() string {
 	var names []string
 	for i := range l.listings {
 		if s := &l.listings[i]; s.Err != nil {
-			names = append(names, fmt.Sprintf("%s (%s: %s)", Plain(s.Server, false), s.Status, Plain(shownUpTo(s.Err.Error(), noteLength), false)))
+			names = append(names, fmt.Sprintf("%s (%s: %s)", texts.Plain(s.Server, false), s.Status, texts.Plain(shownUpTo(s.Err.Error(), noteLength), false)))
 		}
 	}
 	more := ""

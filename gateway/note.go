@@ -65,7 +65,7 @@ func (n *noter) name(s stages.StageReport) string {
 	if s.Changes {
 		text += "!"
 	}
-	return Plain(text, false)
+	return texts.Plain(text, false)
 }
 
 func shortName(label stages.Label) string {
@@ -190,7 +190,7 @@ func failures(s stages.StageReport) (parts []string) {
 
 // fewWords returns a message on one short line.
 func fewWords(text string) string {
-	return texts.Fit(strings.Join(strings.Fields(Plain(text, true)), " "), noteWords)
+	return texts.Fit(strings.Join(strings.Fields(texts.Plain(text, true)), " "), noteWords)
 }
 
 // quoted returns words of a server or of data on one short line. Their own quotes are escaped, so that they cannot end the

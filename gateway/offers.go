@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/outward"
@@ -269,7 +270,7 @@ func (q question) fault(err error) error {
 	if e.Hint != "" {
 		text += ": " + e.Hint
 	}
-	fault := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: Plain(shownUpTo(text, troubleLength), false)}
+	fault := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: texts.Plain(shownUpTo(text, troubleLength), false)}
 	wire, answered := errors.AsType[*jsonrpc.Error](err)
 	missing := errors.Is(err, upstream.ErrNoResource) || e.Code == stages.UnknownServer
 	if answered { // other codes of the server mean nothing here

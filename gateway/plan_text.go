@@ -53,7 +53,7 @@ func planLines(list []stages.PlanStage, indent string) []string {
 		if s.Changes {
 			effect = "MAY CHANGE THINGS: runs only after every stage before it has succeeded"
 		}
-		lines = append(lines, indent+Plain(fmt.Sprintf("Stage %s (%s): %s; %s; expects %s%s", s.Place, s.Label, s.Does, effect, s.Expects, mostText(s.Most)), false)+"\n")
+		lines = append(lines, indent+texts.Plain(fmt.Sprintf("Stage %s (%s): %s; %s; expects %s%s", s.Place, s.Label, s.Does, effect, s.Expects, mostText(s.Most)), false)+"\n")
 		lines = append(lines, planLines(s.Stages, indent+"  ")...)
 	}
 	return lines
@@ -61,7 +61,7 @@ func planLines(list []stages.PlanStage, indent string) []string {
 
 // WindowText shows a preview in the middle of a pipeline.
 func WindowText(w stages.Window) string {
-	return fmt.Sprintf("Stage %s sees:\n%s", Plain(string(w.Place), false), Fenced(strings.TrimRight(w.Text, "\n")))
+	return fmt.Sprintf("Stage %s sees:\n%s", texts.Plain(string(w.Place), false), Fenced(strings.TrimRight(w.Text, "\n")))
 }
 
 // PlanErrorText lists all mistakes of a plan.
@@ -84,7 +84,7 @@ func mistakeText(subject string, e *stages.Error) string {
 	if e.Field != "" && !strings.Contains(e.Msg, e.Field) {
 		field = e.Field + ": "
 	}
-	text := fmt.Sprintf("%s: %s\n   %s", where(subject, e, "is wrong"), e.Code, strings.TrimPrefix(messageText(Plain(field, false), e), "  "))
+	text := fmt.Sprintf("%s: %s\n   %s", where(subject, e, "is wrong"), e.Code, strings.TrimPrefix(messageText(texts.Plain(field, false), e), "  "))
 	if try := tryText(e); try != "" {
 		text += "   " + try
 	}
@@ -97,7 +97,7 @@ func DryRunText(r stages.Report) string { return dryRunText(r, math.MaxInt) }
 // dryRunText is DryRunText within n characters.
 func dryRunText(r stages.Report, n int) string {
 	d := r.DryRun
-	head := fmt.Sprintf("Dry run: stage %s (%s) may change something, so nothing of it was called. ", Plain(string(d.Place), false), Plain(d.Label, false))
+	head := fmt.Sprintf("Dry run: stage %s (%s) may change something, so nothing of it was called. ", texts.Plain(string(d.Place), false), texts.Plain(d.Label, false))
 	switch d.Before {
 	case 0:
 		head += "No stage stands before it.\n"
@@ -115,7 +115,7 @@ func dryRunText(r stages.Report, n int) string {
 
 func dryCallText(c stages.DryCall) string {
 	var b strings.Builder
-	who := fmt.Sprintf("Stage %s (%s)", Plain(string(c.Place), false), Plain(c.Label, false))
+	who := fmt.Sprintf("Stage %s (%s)", texts.Plain(string(c.Place), false), texts.Plain(c.Label, false))
 	switch {
 	case c.Count == 0:
 		return who + " would not be called: nothing came to it.\n"
@@ -167,7 +167,7 @@ func dryRunEnd(r stages.Report) string {
 func readAgain(list []stages.StageReport) (names []string) {
 	for _, s := range list {
 		if s.Calls > 0 && !s.Changes {
-			names = append(names, fmt.Sprintf("%s (%s now)", Plain(s.Label.Called(), false), times(s.Calls)))
+			names = append(names, fmt.Sprintf("%s (%s now)", texts.Plain(s.Label.Called(), false), times(s.Calls)))
 		}
 		names = append(names, readAgain(s.Stages)...)
 	}

@@ -200,7 +200,7 @@ func (c *contents) windows(windows []stages.Window, room int) {
 		list[i] = WindowText(w)
 		if at, twice := first[w.Text]; !twice {
 			first[w.Text] = w.Place
-		} else if again := fmt.Sprintf("Stage %s sees the same as stage %s.\n", Plain(string(w.Place), false), Plain(string(at), false)); len(again) < len(list[i]) {
+		} else if again := fmt.Sprintf("Stage %s sees the same as stage %s.\n", texts.Plain(string(w.Place), false), texts.Plain(string(at), false)); len(again) < len(list[i]) {
 			list[i] = again
 		}
 		total += utf8.RuneCountInString(list[i])

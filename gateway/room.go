@@ -2,9 +2,7 @@ package gateway
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -119,22 +117,4 @@ func fencedRest(text string) string {
 		return c
 	}, strings.ReplaceAll(text, "\r\n", "\n"))
 	return strings.ReplaceAll(lines, "\n", "\n"+fence) + "\n"
-}
-
-// Plain escapes the characters with which a server's text could pose as another text: control characters, terminal commands,
-// direction marks. Invalid UTF-8 becomes U+FFFD. White space within a line stays; line breaks stay only if lines is set.
-func Plain(text string, lines bool) string {
-	var b strings.Builder
-	for _, c := range strings.ToValidUTF8(text, "\uFFFD") {
-		if keeps(c, lines) {
-			b.WriteRune(c)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
-	}
-	return b.String()
-}
-
-func keeps(c rune, lines bool) bool {
-	return unicode.IsPrint(c) || c == '\t' || lines && c == '\n'
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/gateway/history"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -74,7 +75,7 @@ func clientOf(req *mcp.CallToolRequest) string {
 		return ""
 	}
 	name := cmp.Or(info.Title, info.Name)
-	return shownUpTo(Plain(strings.TrimSpace(name+" "+info.Version), false), mostKept)
+	return shownUpTo(texts.Plain(strings.TrimSpace(name+" "+info.Version), false), mostKept)
 }
 
 // readBytes counts the bytes of a reply that a model reads.

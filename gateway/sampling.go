@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -54,7 +55,7 @@ func plainContent(content []mcp.Content) bool {
 	for _, c := range content {
 		switch c := c.(type) {
 		case *mcp.TextContent:
-			c.Text = Plain(c.Text, true)
+			c.Text = texts.Plain(c.Text, true)
 		case *mcp.ImageContent, *mcp.AudioContent:
 		default:
 			return false

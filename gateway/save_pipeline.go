@@ -66,7 +66,7 @@ func (g *Gateway) savePipeline(ctx context.Context, req *mcp.CallToolRequest) (*
 	g.o.Log.Info("an agent has saved a pipeline", g.logCaller(req.Extra), zap.String("name", call.Name), zap.Int("version", v.Number))
 	stage := fmt.Sprintf(`{"type":"tool","server":%q,"name":%q,"args":%s}`, pipelines.Server, call.Name, d.ExampleArgs())
 	return textResult(fmt.Sprintf("Saved as %s, version %d. Only you see it, until the operator of this gateway adopts it (mcsh pipeline adopt %s).\nA stage that calls it:\n%s\n",
-		call.Name, v.Number, call.Name, Plain(stage, false))), nil
+		call.Name, v.Number, call.Name, texts.Plain(stage, false))), nil
 }
 
 // content returns the file of the pipeline, or all that is wrong with the call.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -199,7 +200,7 @@ func (g *Gateway) savedForms(ctx context.Context, extra *mcp.RequestExtra) (form
 			InputSchema  json.RawMessage `json:"inputSchema"`
 			OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 			Annotations  map[string]bool `json:"annotations"`
-		}{t.Name, Plain(savedText(&t, v), true), t.Schema, t.Definition.OutputSchema, savedHints(&t)})
+		}{t.Name, texts.Plain(savedText(&t, v), true), t.Schema, t.Definition.OutputSchema, savedHints(&t)})
 		if err == nil && json.Unmarshal(form, new(mcp.Tool)) == nil { // else clients would refuse the whole list
 			forms = append(forms, form)
 		}
@@ -259,7 +260,7 @@ func (g *Gateway) callSaved(ctx context.Context, req *mcp.CallToolRequest) (mcp.
 		}
 		return g.execute(context.WithValue(ctx, savedKey{}, &savedCall{t.Definition}), req, call)
 	}
-	result, err := g.serve(tool{name: name, subject: Plain(shown(name), false), slots: g.runs, call: run})(ctx, req)
+	result, err := g.serve(tool{name: name, subject: texts.Plain(shown(name), false), slots: g.runs, call: run})(ctx, req)
 	if result == nil {
 		return nil, err
 	}

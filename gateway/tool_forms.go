@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -73,7 +74,7 @@ func instructed(l *upstream.Listing) string {
 	if first = oneLine(first); first == "" {
 		return ""
 	}
-	return Fenced(Plain(shownUpTo(first, instructionLength), false))
+	return Fenced(texts.Plain(shownUpTo(first, instructionLength), false))
 }
 
 // belowHeadings returns a text without the Markdown headings before its first words; with nothing else, the last one of them.
@@ -92,10 +93,10 @@ func belowHeadings(text string) string {
 // plainHead returns the line of a server, with its problem if it has one.
 func plainHead(l *upstream.Listing) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## %s", Plain(l.Server, false))
+	fmt.Fprintf(&b, "## %s", texts.Plain(l.Server, false))
 	switch {
 	case l.Err != nil:
-		fmt.Fprintf(&b, " (%s: %s)", l.Status, Plain(l.Err.Error(), false))
+		fmt.Fprintf(&b, " (%s: %s)", l.Status, texts.Plain(l.Err.Error(), false))
 	case l.Status != upstream.StatusReady:
 		fmt.Fprintf(&b, " (%s)", l.Status)
 	case unannotated(l.Tools):
@@ -103,13 +104,13 @@ func plainHead(l *upstream.Listing) string {
 	}
 	b.WriteString("\n")
 	if e, ok := errors.AsType[*stages.Error](l.Err); ok && l.Status == upstream.StatusStarting {
-		fmt.Fprintf(&b, "note: %s\n", Plain(e.Hint, false))
+		fmt.Fprintf(&b, "note: %s\n", texts.Plain(e.Hint, false))
 	}
 	if l.Err != nil && l.Stderr != "" {
-		fmt.Fprintf(&b, "last on standard error: %s\n", Plain(lastLine(l.Stderr), false))
+		fmt.Fprintf(&b, "last on standard error: %s\n", texts.Plain(lastLine(l.Stderr), false))
 	}
 	if l.Note != "" {
-		fmt.Fprintf(&b, "note: %s\n", Plain(shownUpTo(l.Note, noteLength), false))
+		fmt.Fprintf(&b, "note: %s\n", texts.Plain(shownUpTo(l.Note, noteLength), false))
 	}
 	return b.String()
 }
@@ -125,7 +126,7 @@ func nameForm(_ context.Context, t ListedTool, flat bool) string {
 	if flat {
 		name = t.Server + "/" + name
 	}
-	return Plain(name, false) + " "
+	return texts.Plain(name, false) + " "
 }
 
 func (r richness) form(_ context.Context, t ListedTool, flat bool) string { return r.line(t, flat) }
@@ -143,7 +144,7 @@ func (r richness) line(t ListedTool, flat bool) string {
 	if text := t.Tool.Result.Brief(shapeLength); text != "" {
 		line += " -> " + text
 	}
-	return Plain(line, false) + "\n"
+	return texts.Plain(line, false) + "\n"
 }
 
 // fullForm shows all but the schemas.

@@ -48,6 +48,7 @@ func TestParse(t *testing.T) {
 		{file(said, `"pipeline": {}`), "f.json:3: pipeline: want an array of stages"},
 		{file(said, `"pipeline": [{"type": "from", "run": "r_x"}]`), "f.json:3: pipeline[0]: a saved pipeline cannot begin with"},
 		{file(said, plan, `"parameters": []`), "f.json:4: parameters: want a JSON Schema of an object"},
+		{file(said, plan, `"parameters": {"state": {"type": "string"}}`), `f.json:4: parameters: the parameters stand in "properties"`},
 		{file(said, plan, `"parameters": {"type": "array"}`), `f.json:4: parameters.type: want "object"`},
 		{file(said, plan, `"parameters": {"properties": {"a": 5}}`), "f.json:4: parameters: it is no JSON Schema that can be used"},
 		{file(said, plan, params(`{"": {}}`)), `f.json:4: parameters.properties."": the name of a parameter has 1 to 64 of A-Z, a-z, 0-9, _, . and -`},

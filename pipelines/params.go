@@ -28,8 +28,12 @@ func (r *reader) parameters(key string, v *hujson.Value) {
 	if kind := member(v, "type"); kind != nil && textOf(kind) != "object" {
 		r.fail(kind.StartOffset, within(key, "type"), `want "object": parameters have names`)
 	}
-	if properties := member(v, "properties"); properties != nil {
+	switch properties := member(v, "properties"); {
+	case properties != nil:
 		r.properties(within(key, "properties"), properties)
+	case member(v, "type") == nil && len(v.Value.(*hujson.Object).Members) > 0:
+		r.fail(v.StartOffset, key, `the parameters stand in "properties": {"type": "object", "properties": {...}}`)
+		return
 	}
 	r.d.Parameters = r.schema(key, v)
 }

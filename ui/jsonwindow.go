@@ -179,6 +179,7 @@ func (s *scanner) node(keep int) (Node, error) {
 // shownScalar is the text of a scalar, or of its beginning.
 func shownScalar(head []byte, whole bool) string {
 	text, _ := texts.Valid(head)
+	text = texts.Plain(text, true)
 	if whole {
 		return text
 	}
@@ -304,7 +305,7 @@ func grid(w NodeWindow) (*Grid, bool) {
 // cellText is a value in a table.
 func cellText(raw json.RawMessage) string {
 	if raw = bytes.TrimSpace(raw); len(raw) > 0 && raw[0] == '"' {
-		return texts.Fit(textOf(raw), maxCell)
+		return texts.Plain(texts.Fit(textOf(raw), maxCell), true)
 	}
-	return texts.Fit(compact(raw), maxCell)
+	return texts.Plain(texts.Fit(compact(raw), maxCell), true)
 }

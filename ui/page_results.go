@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -275,7 +274,8 @@ func (r *ResultView) text(out source, from int64) error {
 	if end < out.Size() {
 		r.Next = end
 	}
-	r.Text, _ = texts.Valid(bytes.ReplaceAll(b, []byte{0}, []byte("\uFFFD")))
+	text, _ := texts.Valid(b)
+	r.Text = texts.Plain(text, true)
 	return nil
 }
 

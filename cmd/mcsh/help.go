@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcsh-dev/mcsh/docs"
-	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/clients"
@@ -431,10 +431,10 @@ func (f completer) complete(cmd *cobra.Command, args []string, prefix string) ([
 	defer cancel()
 	words := slices.DeleteFunc(f(ctx), func(word string) bool {
 		name, _, _ := strings.Cut(word, "\t")
-		return !strings.HasPrefix(name, prefix) || slices.Contains(args, name) || gateway.Plain(name, false) != name // users cannot type it
+		return !strings.HasPrefix(name, prefix) || slices.Contains(args, name) || texts.Plain(name, false) != name // users cannot type it
 	})
 	for i, word := range words {
-		words[i] = gateway.Plain(word, false)
+		words[i] = texts.Plain(word, false)
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp
 }

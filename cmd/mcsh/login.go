@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/control"
-	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/publicip"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream"
@@ -210,7 +209,7 @@ func (n nobody) Error() string { return fmt.Sprintf("nobody signed in within %s"
 func (p *program) loginAll(ctx context.Context, o *loginOptions, store *logins.Store, servers []upstream.Server) error {
 	say := func(server, format string, args ...any) {
 		text := server + ": " + fmt.Sprintf(format, args...)
-		fmt.Fprintln(p.stderr, gateway.Plain(strings.Join(strings.Fields(text), " "), false))
+		fmt.Fprintln(p.stderr, texts.Plain(strings.Join(strings.Fields(text), " "), false))
 	}
 	var errs []error
 	for _, s := range servers {
@@ -339,7 +338,7 @@ func (p *program) invite(o *loginOptions, i invitation) {
 		return
 	}
 	failed := func(err error) { // at any time
-		fmt.Fprintf(p.stderr, "The browser could not be opened (%v). Open this address yourself:\n\n  %s\n\n", err, gateway.Plain(i.address, false))
+		fmt.Fprintf(p.stderr, "The browser could not be opened (%v). Open this address yourself:\n\n  %s\n\n", err, texts.Plain(i.address, false))
 	}
 	if err := opener.Open(i.address, failed); err != nil {
 		failed(err)
@@ -349,14 +348,14 @@ func (p *program) invite(o *loginOptions, i invitation) {
 // showInvitation prints an invitation.
 func (p *program) showInvitation(i invitation) {
 	if i.warning != "" {
-		fmt.Fprintf(p.stderr, "warning: %s\n", gateway.Plain(i.warning, false))
+		fmt.Fprintf(p.stderr, "warning: %s\n", texts.Plain(i.warning, false))
 	}
-	where, issuer, address := "in a browser to sign in at "+i.issuer, gateway.Plain(i.issuer, false), gateway.Plain(i.address, false)
+	where, issuer, address := "in a browser to sign in at "+i.issuer, texts.Plain(i.issuer, false), texts.Plain(i.address, false)
 	if i.code != "" {
-		fmt.Fprintf(p.stderr, "Open this address on any device to sign in at %s, and enter the code %s:\n\n  %s\n\n", issuer, gateway.Plain(i.code, false), address)
+		fmt.Fprintf(p.stderr, "Open this address on any device to sign in at %s, and enter the code %s:\n\n  %s\n\n", issuer, texts.Plain(i.code, false), address)
 		return
 	}
-	fmt.Fprintf(p.stderr, "Open this address %s:\n\n  %s\n\n", gateway.Plain(where, false), address)
+	fmt.Fprintf(p.stderr, "Open this address %s:\n\n  %s\n\n", texts.Plain(where, false), address)
 }
 
 // errPasted ends the wait for the browser.

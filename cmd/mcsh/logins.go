@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/control"
-	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/logins"
@@ -67,7 +66,7 @@ func (p *program) listLogins(ctx context.Context, g *gatewayFlags) error {
 	if g.flags.Changed("gateway") {
 		place = ofGateway + place
 	}
-	fmt.Fprintf(p.stderr, "the tokens are in %s\n", gateway.Plain(place, false))
+	fmt.Fprintf(p.stderr, "the tokens are in %s\n", texts.Plain(place, false))
 	return nil
 }
 
@@ -144,14 +143,14 @@ func (p *program) reportLogin(l control.Login, say func(text string)) error {
 	if l.Account != "" {
 		as = " as " + l.Account
 	}
-	say(gateway.Plain(fmt.Sprintf("signed in to %s%s; scopes: %s; %s", l.Server, as,
+	say(texts.Plain(fmt.Sprintf("signed in to %s%s; scopes: %s; %s", l.Server, as,
 		cmp.Or(strings.Join(l.Scopes, " "), "those of the issuer"), expiryText(l, time.Now())), false))
 	return nil
 }
 
 // sayPlace says where the tokens are. whose are the programs that need the key.
 func (p *program) sayPlace(l control.Login, whose string) {
-	fmt.Fprintf(p.stderr, "the tokens are in %s\n", gateway.Plain(l.Stored, false))
+	fmt.Fprintf(p.stderr, "the tokens are in %s\n", texts.Plain(l.Stored, false))
 	if !l.Sealed {
 		fmt.Fprintf(p.stderr, "note: this file is not sealed; to seal it, give --token-key-file to %s\n", whose)
 	}
@@ -259,7 +258,7 @@ func (p *program) logout(ctx context.Context, o *logoutOptions, server string) e
 
 // signedOut reports a login that has ended.
 func (p *program) signedOut(l control.Logout) error {
-	fmt.Fprint(p.stderr, gateway.Plain(fmt.Sprintf("signed out of %s: the tokens are deleted; %s", l.Server, l.Note), false)+"\n")
+	fmt.Fprint(p.stderr, texts.Plain(fmt.Sprintf("signed out of %s: the tokens are deleted; %s", l.Server, l.Note), false)+"\n")
 	return p.print(l, "")
 }
 

@@ -296,7 +296,7 @@ func (s *stream) result(err error) error {
 type plain struct{ *stream }
 
 func (p plain) Write(text []byte) (int, error) {
-	clean := gateway.Plain(string(text), true)
+	clean := texts.Plain(string(text), true)
 	if p.colours {
 		clean = colourize(clean)
 	}

@@ -182,7 +182,7 @@ type pendingJSON struct {
 // showPending shows the tools of one server. Each has its name; if there are many, only the first show what has changed.
 func (p *program) showPending(tools []pins.Pending, accepted bool) {
 	for i, t := range tools {
-		text := fmt.Sprintf("%s: %s\n", gateway.Plain(t.Server+"/"+t.Tool, false), map[bool]string{true: "new", false: "changed"}[t.New])
+		text := fmt.Sprintf("%s: %s\n", texts.Plain(t.Server+"/"+t.Tool, false), map[bool]string{true: "new", false: "changed"}[t.New])
 		if i < maxShownTools {
 			text += pendingText(t)
 		}
@@ -221,8 +221,8 @@ func definitionLines(definition json.RawMessage) []byte {
 			_ = json.Indent(&indented, m.Value, "", "  ") // it is valid JSON
 			text = indented.String()
 		}
-		fmt.Fprintf(&b, "%s:\n", gateway.Plain(m.Name, false))
-		for line := range strings.Lines(gateway.Plain(text, true)) {
+		fmt.Fprintf(&b, "%s:\n", texts.Plain(m.Name, false))
+		for line := range strings.Lines(texts.Plain(text, true)) {
 			for rest := []rune(strings.TrimSuffix(line, "\n")); ; rest = rest[diffWidth:] {
 				fmt.Fprintf(&b, "  %s\n", string(rest[:min(diffWidth, len(rest))]))
 				if len(rest) <= diffWidth {

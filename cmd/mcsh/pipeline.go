@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
 )
 
@@ -154,7 +155,7 @@ func (j *pipelineJSON) notes() (list []string) {
 }
 
 func indentedNote(note string) string {
-	return "  " + strings.ReplaceAll(strings.TrimSpace(gateway.Plain(note, true)), "\n", "\n    ")
+	return "  " + strings.ReplaceAll(strings.TrimSpace(texts.Plain(note, true)), "\n", "\n    ")
 }
 
 // pipelineFailure returns the error of the store with its exit status and a hint.
@@ -192,14 +193,14 @@ func (p *program) pipelineShowCommand() *cobra.Command {
 // text is the whole description for a person.
 func (j *pipelineJSON) text(t *pipelines.Tool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", gateway.Plain(atVersion(j.Name, j.Version)+strings.TrimPrefix(j.Signature, j.Name), false))
+	fmt.Fprintf(&b, "%s\n", texts.Plain(atVersion(j.Name, j.Version)+strings.TrimPrefix(j.Signature, j.Name), false))
 	if j.Description != "" {
 		fmt.Fprintf(&b, "\n%s", gateway.Fenced(strings.TrimSpace(j.Description)))
 	}
 	fmt.Fprintf(&b, "\neffect:   %s\n", j.effect())
-	fmt.Fprintf(&b, "author:   %s\n", gateway.Plain(authorText(t.Version), false))
+	fmt.Fprintf(&b, "author:   %s\n", texts.Plain(authorText(t.Version), false))
 	fmt.Fprintf(&b, "versions: %s\n", cmp.Or(strings.Join(convert(j.Versions, strconv.Itoa), ", "), "none is kept"))
-	fmt.Fprintf(&b, "file:     %s\n", gateway.Plain(j.Path, false))
+	fmt.Fprintf(&b, "file:     %s\n", texts.Plain(j.Path, false))
 	for _, note := range j.notes() {
 		fmt.Fprintln(&b, indentedNote(note))
 	}

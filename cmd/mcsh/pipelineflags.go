@@ -67,7 +67,7 @@ func (d *diagnosis) describePipelines(ctx context.Context, pool *upstream.Pool) 
 	before, fit := len(d.findings), 0
 	for _, t := range set.Tools(ctx, pipelines.Operator()) {
 		for _, wrong := range t.WrongExamples() {
-			d.add(statusWarning, "correct the example or the parameters; calls work all the same", "an example of %s is wrong: %s", t.Name, gateway.Plain(wrong, true))
+			d.add(statusWarning, "correct the example or the parameters; calls work all the same", "an example of %s is wrong: %s", t.Name, texts.Plain(wrong, true))
 		}
 		if t.Broken == nil {
 			fit++
@@ -77,7 +77,7 @@ func (d *diagnosis) describePipelines(ctx context.Context, pool *upstream.Pool) 
 		if e, ok := errors.AsType[*stages.Error](t.Broken); ok {
 			hint = e.Hint
 		}
-		d.add(statusWarning, gateway.Plain(hint, true), "%s cannot be called: %s", t.Name, gateway.Plain(t.Why().Error(), true))
+		d.add(statusWarning, texts.Plain(hint, true), "%s cannot be called: %s", t.Name, texts.Plain(t.Why().Error(), true))
 	}
 	if fit > 0 {
 		d.add(statusOK, "", "%s can be called", texts.Count(fit, "saved pipeline"))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -72,7 +71,7 @@ func (p *program) savePipeline(ctx context.Context, name string, o *saveOptions)
 	}
 	for i, e := range d.Examples {
 		if e.Wrong != "" {
-			fmt.Fprintf(p.stderr, "example %d does not fit the parameters: %s\n", i+1, gateway.Plain(e.Wrong, true))
+			fmt.Fprintf(p.stderr, "example %d does not fit the parameters: %s\n", i+1, texts.Plain(e.Wrong, true))
 		}
 	}
 	return p.print(changedJSON{name, v.Number, "saved"}, fmt.Sprintf("saved %s@%d\n", name, v.Number))

@@ -98,9 +98,9 @@ func (j testedJSON) line() string {
 	if j.Example > 0 {
 		name += fmt.Sprintf(" example %d %s", j.Example, texts.Fit(string(j.Args), 100))
 	}
-	text := fmt.Sprintf("%-7s %s", j.Status, gateway.Plain(name, false))
+	text := fmt.Sprintf("%-7s %s", j.Status, texts.Plain(name, false))
 	if j.Text != "" {
-		text += ": " + strings.ReplaceAll(strings.TrimSpace(gateway.Plain(j.Text, true)), "\n", "\n          ")
+		text += ": " + strings.ReplaceAll(strings.TrimSpace(texts.Plain(j.Text, true)), "\n", "\n          ")
 	}
 	text += "\n"
 	if j.Output != "" {

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
@@ -51,7 +50,7 @@ func rowsOf(list []stages.StageReport, depth int) [][]string {
 		if s.Input != "" {
 			label = "@" + s.Input + ": " + label
 		}
-		label = strings.Repeat("  ", depth) + texts.Fit(gateway.Plain(label, false), labelWidth)
+		label = strings.Repeat("  ", depth) + texts.Fit(texts.Plain(label, false), labelWidth)
 		rows = append(rows, []string{string(s.Place), label, count(s.Items), count(s.Calls), size(s.BytesIn), size(s.BytesOut), busy(s.Busy)})
 		rows = append(rows, rowsOf(s.Stages, depth+1)...)
 	}
@@ -231,7 +230,7 @@ func (s *screen) lines(begun time.Time, starting map[string]time.Time) []string 
 		lines = append(lines, stageLines(report(), now.Sub(since), columns-1, min(screenRows, rows-3))...)
 	}
 	for i, line := range lines {
-		lines[i] = fitting(gateway.Plain(line, false), columns-1)
+		lines[i] = fitting(texts.Plain(line, false), columns-1)
 	}
 	return lines
 }
@@ -271,7 +270,7 @@ func stageLines(list []stages.StageReport, elapsed time.Duration, columns, most 
 	}
 	label, figures := 0, 0 // the largest widths
 	for _, s := range list {
-		label = max(label, columnsOf(gateway.Plain(s.Label.String(), false)))
+		label = max(label, columnsOf(texts.Plain(s.Label.String(), false)))
 		figures = max(figures, len(figuresOf(s, elapsed)))
 	}
 	label = max(1, min(label, labelWidth, columns-figures-len("100 ")-len("  ")))
@@ -281,7 +280,7 @@ func stageLines(list []stages.StageReport, elapsed time.Duration, columns, most 
 		if s.Tool.Message != "" {
 			text += "  " + s.Tool.Message
 		}
-		lines = append(lines, fmt.Sprintf("%3s %s  %s", s.Place, padded(gateway.Plain(s.Label.String(), false), label), text))
+		lines = append(lines, fmt.Sprintf("%3s %s  %s", s.Place, padded(texts.Plain(s.Label.String(), false), label), text))
 	}
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("… and %d more stages", more))

@@ -80,7 +80,7 @@ func runText(d runDetail, now time.Time, width int) string {
 	var b strings.Builder
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(&b, "  %-10s %s\n", name, gateway.Plain(text, false))
+			fmt.Fprintf(&b, "  %-10s %s\n", name, texts.Plain(text, false))
 		}
 	}
 	fmt.Fprintf(&b, "run %s\n", strings.Join(runWords(d.Run, now), "  "))
@@ -117,10 +117,10 @@ func runText(d runDetail, now time.Time, width int) string {
 func failureLines(b *strings.Builder, list []control.RunStage) {
 	for _, s := range list {
 		for _, m := range s.Messages {
-			fmt.Fprintf(b, "stage %s: %s failed: %s\n", gateway.Plain(s.Place, false), texts.Count(m.Count, "item"), texts.Fit(gateway.Plain(m.Text, false), 200))
+			fmt.Fprintf(b, "stage %s: %s failed: %s\n", texts.Plain(s.Place, false), texts.Count(m.Count, "item"), texts.Fit(texts.Plain(m.Text, false), 200))
 		}
 		if s.Others > 0 {
-			fmt.Fprintf(b, "stage %s: %s failed with other messages\n", gateway.Plain(s.Place, false), texts.Count(s.Others, "item"))
+			fmt.Fprintf(b, "stage %s: %s failed with other messages\n", texts.Plain(s.Place, false), texts.Count(s.Others, "item"))
 		}
 		failureLines(b, s.Stages)
 	}

@@ -174,10 +174,10 @@ func (s serverOf) text(now time.Time) string {
 	var b strings.Builder
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(&b, "  %-10s %s\n", name, gateway.Plain(text, false))
+			fmt.Fprintf(&b, "  %-10s %s\n", name, texts.Plain(text, false))
 		}
 	}
-	fmt.Fprintf(&b, "server %s  %s\n", gateway.Plain(s.Name, false), s.words())
+	fmt.Fprintf(&b, "server %s  %s\n", texts.Plain(s.Name, false), s.words())
 	line("gateway", s.Gateway)
 	line("configured", s.Where)
 	line("transport", s.Transport)
@@ -228,7 +228,7 @@ func (p *program) serversDirectCommand(
 			done, errs := askAll(clients, func(_ string, c *control.Client) (bool, error) { return true, act(c, ctx, server) })
 			g.leaveOut(errs, len(done))
 			for _, id := range slices.Sorted(maps.Keys(done)) {
-				text := fmt.Sprintf("gateway %s  %s %s\n", id, gateway.Plain(server, false), did)
+				text := fmt.Sprintf("gateway %s  %s %s\n", id, texts.Plain(server, false), did)
 				err = errors.Join(err, p.print(directedJSON{id, server, name}, text))
 			}
 			err = errors.Join(err, p.printErrors(ctx, errs))

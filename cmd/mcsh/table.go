@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
@@ -46,7 +45,7 @@ func aligned(rows [][]string, left, width int) (lines []string, more int) {
 	for _, row := range rows {
 		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
 		for i, cell := range row {
-			widths[i] = max(widths[i], columnsOf(gateway.Plain(cell, false)))
+			widths[i] = max(widths[i], columnsOf(texts.Plain(cell, false)))
 		}
 	}
 	fit := widths
@@ -56,7 +55,7 @@ func aligned(rows [][]string, left, width int) (lines []string, more int) {
 	for _, row := range rows {
 		cells := make([]string, min(len(row), len(fit)))
 		for i := range cells {
-			if cells[i] = gateway.Plain(row[i], false); i < left {
+			if cells[i] = texts.Plain(row[i], false); i < left {
 				cells[i] = padded(cells[i], fit[i])
 			} else {
 				cells[i] = strings.Repeat(" ", fit[i]-columnsOf(cells[i])) + cells[i]

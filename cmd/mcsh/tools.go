@@ -92,7 +92,7 @@ func (p *program) listTools(ctx context.Context, x *dependencies, names []string
 			p.printTool(l.Server, t)
 		}
 		if l.Note != "" {
-			fmt.Fprintf(p.stderr, "note: %s\n", gateway.Plain(l.Server+": "+l.Note, false))
+			fmt.Fprintf(p.stderr, "note: %s\n", texts.Plain(l.Server+": "+l.Note, false))
 		}
 	}
 	return p.failedListings(ctx, listings)
@@ -107,7 +107,7 @@ func (p *program) printTool(server string, t upstream.CatalogTool) {
 	if text := firstSentence(t.Description); text != "" {
 		line += " - " + text
 	}
-	p.print(toolOf(server, t), gateway.Plain(line, false)+"\n")
+	p.print(toolOf(server, t), texts.Plain(line, false)+"\n")
 }
 
 // firstSentence returns the first sentence of a description on one line.
@@ -170,7 +170,7 @@ func (x *dependencies) tool(ctx context.Context, server, name string) (*upstream
 
 func details(server string, t upstream.CatalogTool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", gateway.Plain(server+"/"+t.Tool.Signature, false))
+	fmt.Fprintf(&b, "%s\n", texts.Plain(server+"/"+t.Tool.Signature, false))
 	if t.Description != "" {
 		fmt.Fprintf(&b, "\n%s", gateway.Fenced(strings.TrimSpace(t.Description)))
 	}
@@ -179,11 +179,11 @@ func details(server string, t upstream.CatalogTool) string {
 		effect = "only reads"
 	}
 	if t.Doubt != "" {
-		effect += " (" + gateway.Plain(t.Doubt, false) + ")"
+		effect += " (" + texts.Plain(t.Doubt, false) + ")"
 	}
 	fmt.Fprintf(&b, "\neffect: %s\n", effect)
 	if t.Flaw != "" {
-		fmt.Fprintf(&b, "its arguments are checked by the server only: %s\n", gateway.Plain(t.Flaw, false))
+		fmt.Fprintf(&b, "its arguments are checked by the server only: %s\n", texts.Plain(t.Flaw, false))
 	}
 	var schema bytes.Buffer
 	if len(t.InputSchema) > 0 && json.Indent(&schema, t.InputSchema, "", "  ") == nil {
