@@ -215,7 +215,7 @@ func (p *program) runsOutputCommand() *cobra.Command {
 			}
 		}
 	}, func(cmd *cobra.Command) {
-		cmd.Flags().IntVar(&stage, "stage", 0, "its stage, from 1 (default: the last)")
+		cmd.Flags().IntVar(&stage, "stage", 0, "its stage, from 1; 0, the default, is the last one")
 	},
 		p.jsonFlag(`print its parts, {"offset", "size", "data"} with data in base64, a line each`))
 }
