@@ -219,9 +219,10 @@ func (w *drafter) replace(name, stage string, arg json.RawMessage) json.RawMessa
 		w.fail(name, `write {"stage": 1, "arg": "state"}`, "arg is not a string")
 		return nil
 	}
-	at, known := argumentNamed(member(found, "args"), wanted)
+	args := member(found, "args")
+	at, known := argumentNamed(args, wanted)
 	if at == nil {
-		part := slices.ContainsFunc(known, func(arg string) bool { return arg != wanted && strings.Contains(arg, wanted) })
+		part := args != nil && args.Value.Kind() == '[' && slices.ContainsFunc(known, func(arg string) bool { return arg != wanted && strings.Contains(arg, wanted) })
 		hint := fmt.Sprintf(`name another stage, or give pipeline instead of run, with {"$param": %s} for the argument or %s in a jq program`, texts.JSON(name), inJQ(name))
 		switch best := nearest.Name(wanted, known); {
 		case best != "" && best != wanted:
