@@ -124,7 +124,9 @@ func (p *program) newToken(ctx context.Context, file tokenFile, name string, wis
 			return usageError("such as --groups dev,ops", "--groups: %w", err)
 		}
 	}
-	entry.Operator = wish.operator
+	if entry.Operator = wish.operator; entry.Operator && entry.Groups != "" && entry.Groups != "*" {
+		fmt.Fprintln(p.stderr, "warning: a caller who is limited to groups is no operator in the console")
+	}
 	if p.discarded() {
 		return usageError("show standard output, or write it to a file", "nobody would see the token: standard output is closed, or %s", os.DevNull)
 	}
