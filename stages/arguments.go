@@ -57,18 +57,16 @@ func openArgument(tool *Tool, args []member, input []byte) (string, error) {
 	if !given(args, "input") && (slices.Contains(in.Properties, "input") || len(in.Properties) == 0 && takes(in, "input")) {
 		return "input", nil
 	}
-	var open []string
-	for _, name := range in.Required {
-		if !given(args, name) {
-			open = append(open, name)
-		}
+	left := func(names []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return given(args, name) })
 	}
+	open := left(in.Required)
 	if len(open) == 1 {
 		return open[0], nil
 	}
 	names := open
 	if len(names) == 0 {
-		names = slices.DeleteFunc(slices.Clone(in.Properties), func(name string) bool { return given(args, name) })
+		names = left(in.Properties)
 	}
 	if len(names) == 0 {
 		names = in.Properties

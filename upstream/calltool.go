@@ -25,8 +25,7 @@ const nounTool = "tool"
 const askForTask = `,"task":{"ttl":86400000}`
 
 // CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options. If the server
-// refuses the call because nobody has signed in, and the caller's person does so meanwhile, the call is made again, or its task
-// is waited for again.
+// wants a sign-in, and the caller's person signs in meanwhile, CallTool makes the call again, or waits for its task again.
 func (p *Pool) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
 	var task stages.Task
 	if call.Task != nil {
