@@ -1,0 +1,40 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"time"
+)
+
+// Errors of a store, to be tested with errors.Is.
+var (
+	ErrExists   = errors.New("there is an object of that name")
+	ErrNotFound = errors.New("there is no object of that name")
+)
+
+// A Store keeps objects under names such as "runs/r_1/0": parts of letters, digits, "_", "-" and ".", between slashes, at most
+// 512 bytes, no part "." or "..". Its methods may be called concurrently, and end when their context does.
+type Store interface {
+	// Put writes an object of size bytes, whole or not at all. If there is one of that name, it is left as it is and the
+	// error is ErrExists. After another error nobody knows whether the object was written.
+	Put(ctx context.Context, name string, data io.Reader, size int64) error
+
+	// Get reads up to length bytes of an object from offset on; all the rest if length is negative. The error is ErrNotFound
+	// if there is no such object. What is read is what was written, or reading fails.
+	Get(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
+
+	// List returns the objects whose names begin with prefix, in the order of their names.
+	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
+
+	// Delete removes an object. It is no error if there is none.
+	Delete(ctx context.Context, name string) error
+}
+
+// An Object is a row of a list.
+type Object struct {
+	Name     string
+	Size     int64     // bytes of its data
+	Modified time.Time // by the clock of the store
+}
