@@ -18,7 +18,7 @@ type Runs interface {
 
 	// Output returns a part of what a stage of a finished run has produced, while that is kept. Without Results of the viewer
 	// it is refused (403).
-	Output(v Viewer, r OutputRequest) (OutputPart, error)
+	Output(ctx context.Context, v Viewer, r OutputRequest) (OutputPart, error)
 
 	// Wait waits until runs have begun, ended or asked since a cursor, or a live run may have gone on, or ctx has ended. It returns
 	// the cursor for the next call. 0 waits for nothing. It may wake without a change, and sums changes up.
@@ -221,7 +221,7 @@ func runRoutes(v Viewer) []route {
 		}},
 		post("/v1/runs/list", func(s Source, _ context.Context, f RunFilter) (RunList, error) { return s.Runs(v, f), nil }),
 		post("/v1/runs/show", func(s Source, _ context.Context, r RunRequest) (RunDetail, error) { return s.Run(v, r.Request) }),
-		post("/v1/runs/output", func(s Source, _ context.Context, r OutputRequest) (OutputPart, error) { return s.Output(v, r) }),
+		post("/v1/runs/output", func(s Source, ctx context.Context, r OutputRequest) (OutputPart, error) { return s.Output(ctx, v, r) }),
 		post("/v1/runs/wait", func(s Source, ctx context.Context, c RunCursor) (RunCursor, error) {
 			ctx, cancel := context.WithTimeout(ctx, runWait)
 			defer cancel()

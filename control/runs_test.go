@@ -27,7 +27,7 @@ func (k *knownRuns) Run(v control.Viewer, request string) (control.RunDetail, er
 	return control.RunDetail{Run: oneRun, Plan: []byte(`[{"type":"x"}]`), Stages: []control.RunStage{}}, nil
 }
 
-func (k *knownRuns) Output(v control.Viewer, r control.OutputRequest) (control.OutputPart, error) {
+func (k *knownRuns) Output(_ context.Context, v control.Viewer, r control.OutputRequest) (control.OutputPart, error) {
 	k.queries = append(k.queries, v, r)
 	return control.OutputPart{Offset: r.Offset, Size: 9, Data: []byte("\x00rest")}, nil
 }

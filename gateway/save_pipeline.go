@@ -51,7 +51,7 @@ func (g *Gateway) savePipeline(ctx context.Context, req *mcp.CallToolRequest) (*
 		return nil, stages.Errorf(stages.Denied, "run the pipeline itself; the operator can give callers identities (--tokens), or save it with mcsh pipeline save",
 			"this gateway does not know who calls: a pipeline that you save would be seen by others, or by nobody")
 	}
-	text, d, wrong := call.content(g.runsOf(req.Extra))
+	text, d, wrong := call.content(ctx, g.runsOf(req.Extra))
 	if wrong != nil {
 		return nil, wrong
 	}
@@ -70,7 +70,7 @@ func (g *Gateway) savePipeline(ctx context.Context, req *mcp.CallToolRequest) (*
 }
 
 // content returns the file of the pipeline, or all that is wrong with the call.
-func (c *saveCall) content(runs stages.Runs) ([]byte, *pipelines.Definition, wrongCall) {
+func (c *saveCall) content(ctx context.Context, runs stages.Runs) ([]byte, *pipelines.Definition, wrongCall) {
 	var wrong wrongCall
 	refuse := func(field, hint string, err error) {
 		e := stages.Errorf(stages.InvalidArguments, hint, "%w", err)
@@ -85,7 +85,7 @@ func (c *saveCall) content(runs stages.Runs) ([]byte, *pipelines.Definition, wro
 	case (c.Run == "") == (len(c.Pipeline) == 0):
 		refuse("run", `give "run": "r_..." of a reply, or else "pipeline": [stages]`, errors.New("it takes either run or pipeline"))
 	case c.Run != "":
-		plan, err := stages.PlanOf(runs, c.Run)
+		plan, err := stages.PlanOf(ctx, runs, c.Run)
 		if err != nil {
 			own := *asError(err)
 			own.Hint = "give the r_... of a reply; if that run is gone, run its pipeline again, or give the stages as pipeline"

@@ -141,7 +141,7 @@ func effectsIn(list []StageReport) []string {
 }
 
 func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Writer, begun func(func() []StageReport)) (meters []*Meter, err error) {
-	release, err := r.prepare(p)
+	release, err := r.prepare(ctx, p)
 	defer release()
 	var links []*link
 	if err == nil {
@@ -267,13 +267,13 @@ type ToolProgress struct {
 
 // prepare claims the run that this one continues, if there is one, and reads the effects of earlier runs. release ends the
 // logs of this run, and gives up the claim unless the run has changed something.
-func (r *Run) prepare(p *Pipeline) (release func(), err error) {
+func (r *Run) prepare(ctx context.Context, p *Pipeline) (release func(), err error) {
 	giveUp := func() {}
 	if p.resumed != nil && r.dry == nil {
-		giveUp, err = r.claim(p.resumed.storedRun)
+		giveUp, err = r.claim(ctx, p.resumed.storedRun)
 	}
 	if err == nil {
-		r.effects, err = newEffectLog(r, p.steps, p.resumed)
+		r.effects, err = newEffectLog(ctx, r, p.steps, p.resumed)
 	}
 	return func() {
 		for _, l := range r.logs {
@@ -286,7 +286,7 @@ func (r *Run) prepare(p *Pipeline) (release func(), err error) {
 }
 
 // claim makes this run the only one that continues a run, and those that the run has continued, unless it has claimed them.
-func (r *Run) claim(p storedRun) (release func(), err error) {
+func (r *Run) claim(ctx context.Context, p storedRun) (release func(), err error) {
 	var chain []string
 	var held []func()
 	release = func() {
@@ -295,9 +295,11 @@ func (r *Run) claim(p storedRun) (release func(), err error) {
 		}
 	}
 	for {
-		holder, giveUp := p.runs.Claim(p.id, r.record.id)
+		holder, giveUp, err := p.runs.Claim(ctx, p.id, r.record.id)
 		held = append(held, giveUp)
 		switch chain = append(chain, p.id); {
+		case err != nil:
+			return release, storeError(err)
 		case holder == "":
 			return release, p.gone()
 		case holder != r.record.id && !slices.Contains(chain, holder):
@@ -305,8 +307,10 @@ func (r *Run) claim(p storedRun) (release func(), err error) {
 		case p.Continues == "":
 			return release, nil
 		}
-		if p, err = findRun(p.runs, p.Continues); err != nil {
+		if p, err = findRun(ctx, p.runs, p.Continues); AsError(err).Code == UnknownRun {
 			return release, nil // it is gone, and nobody else continues it
+		} else if err != nil {
+			return release, err
 		}
 	}
 }

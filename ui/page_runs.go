@@ -2,6 +2,7 @@ package ui
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,7 @@ import (
 type Runs interface {
 	Runs(v control.Viewer, f control.RunFilter) control.RunList
 	Run(v control.Viewer, request string) (control.RunDetail, error)
-	Output(v control.Viewer, r control.OutputRequest) (control.OutputPart, error)
+	Output(ctx context.Context, v control.Viewer, r control.OutputRequest) (control.OutputPart, error)
 	Cancel(v control.Viewer, request string) error
 }
 
@@ -278,7 +279,7 @@ func (v *Visit) sample(r *runView, stage int) *sampleView {
 	if stage < 1 || stage > len(r.Stages) || r.Stages[stage-1].Kept == nil {
 		return nil
 	}
-	part, err := v.Options().Runs.Output(v.Viewer(), control.OutputRequest{Request: r.Request, Stage: stage, Max: sampleMost})
+	part, err := v.Options().Runs.Output(v.Context(), v.Viewer(), control.OutputRequest{Request: r.Request, Stage: stage, Max: sampleMost})
 	if err != nil {
 		return nil
 	}

@@ -62,7 +62,7 @@ func (s *strangeRuns) Run(_ control.Viewer, request string) (control.RunDetail, 
 	return s.detail(), nil
 }
 
-func (s *strangeRuns) Output(_ control.Viewer, r control.OutputRequest) (control.OutputPart, error) {
+func (s *strangeRuns) Output(_ context.Context, _ control.Viewer, r control.OutputRequest) (control.OutputPart, error) {
 	from := min(r.Offset, int64(len(s.output)))
 	most := control.MaxPart
 	if r.Max > 0 {

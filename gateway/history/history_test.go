@@ -101,7 +101,7 @@ func TestViewers(t *testing.T) {
 		if (string(d.Plan) == plan) != test.data {
 			t.Errorf("%s: the plan is %s", name, d.Plan)
 		}
-		part, out := w.Output(test.viewer, control.OutputRequest{Request: "q_ann", Stage: 1, Offset: 6, Max: 3})
+		part, out := w.Output(t.Context(), test.viewer, control.OutputRequest{Request: "q_ann", Stage: 1, Offset: 6, Max: 3})
 		if (string(part.Data) == "dat" && part.Size == 10) != test.data || (out == nil) != test.data {
 			t.Errorf("%s: the output is %+v, %v", name, part, out)
 		}
@@ -351,9 +351,9 @@ func TestRace(t *testing.T) {
 				cursor, _ = w.Wait(ctx, cursor) // it may end without a change
 				cancel()
 				for _, r := range w.Runs(operator, control.RunFilter{Text: "q", Limit: 5}).Runs {
-					_, _ = w.Run(operator, r.Request)                                    // it may be gone
-					_, _ = w.Output(operator, control.OutputRequest{Request: r.Request}) // also
-					_ = w.Cancel(operator, r.Request)                                    // also
+					_, _ = w.Run(operator, r.Request)                                                 // it may be gone
+					_, _ = w.Output(t.Context(), operator, control.OutputRequest{Request: r.Request}) // also
+					_ = w.Cancel(operator, r.Request)                                                 // also
 				}
 			}
 		})

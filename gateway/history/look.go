@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -211,7 +212,7 @@ func (h *History) ended(d *control.RunDetail, l look) {
 }
 
 // Output implements [control.Runs].
-func (h *History) Output(v control.Viewer, o control.OutputRequest) (part control.OutputPart, err error) {
+func (h *History) Output(ctx context.Context, v control.Viewer, o control.OutputRequest) (part control.OutputPart, err error) {
 	h.mu.Lock()
 	r, err := h.find(v, o.Request)
 	if err != nil {
@@ -231,7 +232,7 @@ func (h *History) Output(v control.Viewer, o control.OutputRequest) (part contro
 	case o.Offset < 0 || o.Max < 0 || o.Stage < 0:
 		return part, &control.Error{Status: 400, Message: "stage, offset and max are not below zero"}
 	}
-	out, release, err := stages.OpenOutput(h.kept.Of(r.Owner), e.id, o.Stage)
+	out, release, err := stages.OpenOutput(ctx, h.kept.Of(r.Owner), e.id, o.Stage)
 	if err != nil {
 		found, _ := errors.AsType[*stages.Error](err)
 		return part, &control.Error{Status: 404, Message: strings.ReplaceAll(found.Msg, e.id, o.Request), Hint: "mcsh runs show lists the stages; with --json, kept names those whose outputs are kept"}
