@@ -130,8 +130,7 @@ func (f *FromStage) resume(ctx context.Context, s Scope) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	var how end
-	_, _, err = run.read(endName, &how)
+	how, err := run.howEnded()
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -151,6 +150,21 @@ func (f *FromStage) resume(ctx context.Context, s Scope) (*Step, error) {
 	}
 	s.c.resumed = r
 	return new(Step), nil
+}
+
+// howEnded says how the run ended. One whose gateway has died stopped at every stage that has no output.
+func (p storedRun) howEnded() (how end, err error) {
+	found, _, err := p.read(endName, &how)
+	if found || err != nil {
+		return how, err
+	}
+	how.Failed = true
+	for stage := range p.Stages {
+		if whole, _ := p.whole(stage + 1); !whole {
+			how.Stopped = append(how.Stopped, stage+1)
+		}
+	}
+	return how, nil
 }
 
 // free refuses a run that cannot be continued: it has not ended, or another continues it.

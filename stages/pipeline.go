@@ -307,11 +307,13 @@ func (r *Run) claim(ctx context.Context, p storedRun) (release func(), err error
 		case p.Continues == "":
 			return release, nil
 		}
-		if p, err = findRun(ctx, p.runs, p.Continues); AsError(err).Code == UnknownRun {
-			return release, nil // it is gone, and nobody else continues it
-		} else if err != nil {
-			return release, err
+		if p, err = findRun(ctx, p.runs, p.Continues); err == nil {
+			continue
 		}
+		if AsError(err).Code == UnknownRun {
+			err = nil // it is gone, and nobody else continues it
+		}
+		return release, err
 	}
 }
 

@@ -29,7 +29,7 @@ import (
 func (p *program) serveCommand() *cobra.Command {
 	var s settings
 	var l listenFlags
-	var k runs.Options
+	var k keepFlags
 	var o observeFlags
 	var c controlFlags
 	var pages consoleFlags
@@ -49,19 +49,12 @@ $MCP_HOST stand for --listen.`,
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, c, pages, k, o, end) }),
 		s.addSources, s.group.add, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, c.add, pages.add, addAsking(&s.limits.gateway), addKeep(&k), o.flags(p.serverNames(&s)), e.add, s.expose.add, s.allowSave.add)
+		l.add, c.add, pages.add, addAsking(&s.limits.gateway), k.add, o.flags(p.serverNames(&s)), e.add, s.expose.add, s.allowSave.add)
 }
 
-func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
+func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, k keepFlags, ob observeFlags, end shutdown) (err error) {
 	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), pages.resolve(p, &l), checkAsking(s.limits.gateway), s.expose.resolve(p), s.allowSave.resolve(p)); err != nil {
 		return err
-	}
-	kept, err := p.openKept(k, s.shares.runs)
-	if err != nil {
-		return err
-	}
-	if kept != nil {
-		defer kept.Close()
 	}
 	listeners, err := l.listen()
 	if err != nil {
@@ -73,6 +66,11 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if err != nil {
 		return err
 	}
+	kept, err := p.openKept(ctx, k, s.shares.runs, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeKept(kept)) }()
 	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
 	s.tools, s.serverLog = logTools(log), serverLogger(log)
 	logins := p.newSignIns(s, &l)
