@@ -12,9 +12,9 @@ import (
 // methods may be called concurrently. A run that a viewer may not see is as unknown as one that never was (404).
 type Runs interface {
 	// Runs lists the newest runs first.
-	Runs(v Viewer, f RunFilter) RunList
+	Runs(ctx context.Context, v Viewer, f RunFilter) RunList
 
-	Run(v Viewer, request string) (RunDetail, error)
+	Run(ctx context.Context, v Viewer, request string) (RunDetail, error)
 
 	// Output returns a part of what a stage of a finished run has produced, while that is kept. Without Results of the viewer
 	// it is refused (403).
@@ -216,11 +216,11 @@ const runWait = 20 * time.Second
 // runRoutes are the requests about runs. GET /v1/runs lists those in progress only, as it always has.
 func runRoutes(v Viewer) []route {
 	return []route{
-		{http.MethodGet, "/v1/runs", nil, func(_ context.Context, s Source, _ any) (any, error) {
-			return s.Runs(v, RunFilter{States: []string{RunLive, RunAsking}}).Runs, nil
+		{http.MethodGet, "/v1/runs", nil, func(ctx context.Context, s Source, _ any) (any, error) {
+			return s.Runs(ctx, v, RunFilter{States: []string{RunLive, RunAsking}}).Runs, nil
 		}},
-		post("/v1/runs/list", func(s Source, _ context.Context, f RunFilter) (RunList, error) { return s.Runs(v, f), nil }),
-		post("/v1/runs/show", func(s Source, _ context.Context, r RunRequest) (RunDetail, error) { return s.Run(v, r.Request) }),
+		post("/v1/runs/list", func(s Source, ctx context.Context, f RunFilter) (RunList, error) { return s.Runs(ctx, v, f), nil }),
+		post("/v1/runs/show", func(s Source, ctx context.Context, r RunRequest) (RunDetail, error) { return s.Run(ctx, v, r.Request) }),
 		post("/v1/runs/output", func(s Source, ctx context.Context, r OutputRequest) (OutputPart, error) { return s.Output(ctx, v, r) }),
 		post("/v1/runs/wait", func(s Source, ctx context.Context, c RunCursor) (RunCursor, error) {
 			ctx, cancel := context.WithTimeout(ctx, runWait)

@@ -387,8 +387,8 @@ func OpenOutput(ctx context.Context, runs Runs, run string, stage int) (data *io
 }
 
 // KeptSizes returns the bytes of the kept outputs of an ended run, by their stages.
-func KeptSizes(runs Runs, run string) map[Place]int64 {
-	p, err := keptRun(runs, run)
+func KeptSizes(ctx context.Context, runs Runs, run string) map[Place]int64 {
+	p, err := findRun(ctx, runs, run)
 	if err != nil {
 		return nil
 	}

@@ -296,7 +296,7 @@ func (v *Visit) keeps(request string) bool {
 	if request == "" || v.Options().Runs == nil {
 		return false
 	}
-	_, err := v.Options().Runs.Run(v.Viewer(), request)
+	_, err := v.Options().Runs.Run(v.Context(), v.Viewer(), request)
 	return err == nil
 }
 
@@ -369,7 +369,7 @@ func newSaved(v *Visit) (any, error) {
 	}
 	plan := json.RawMessage(example)
 	if request := v.URL.Query().Get("run"); request != "" && v.Options().Runs != nil {
-		d, err := v.Options().Runs.Run(v.Viewer(), request)
+		d, err := v.Options().Runs.Run(v.Context(), v.Viewer(), request)
 		if err != nil {
 			return nil, problemOf(err)
 		}

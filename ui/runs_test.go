@@ -51,11 +51,11 @@ func quote(text string) string {
 	return string(data)
 }
 
-func (s *strangeRuns) Runs(control.Viewer, control.RunFilter) control.RunList {
+func (s *strangeRuns) Runs(context.Context, control.Viewer, control.RunFilter) control.RunList {
 	return control.RunList{Runs: []control.Run{s.detail().Run}}
 }
 
-func (s *strangeRuns) Run(_ control.Viewer, request string) (control.RunDetail, error) {
+func (s *strangeRuns) Run(_ context.Context, _ control.Viewer, request string) (control.RunDetail, error) {
 	if request != "q_1" {
 		return control.RunDetail{}, &control.Error{Status: 404, Message: "there is no run " + request, Hint: hostile}
 	}
