@@ -15,7 +15,9 @@ var (
 )
 
 // A Store keeps objects under names such as "runs/r_1/0": parts of letters, digits, "_", "-" and ".", between slashes, at most
-// 512 bytes, no part "." or "..". Its methods may be called concurrently, and end when their context does.
+// 512 bytes, a part at most 255, no part "." or "..". No object may have the name of a folder of another one: beside
+// "runs/r_1/0" there is no "runs/r_1", which a directory cannot hold. Its methods may be called concurrently, and end when
+// their context does; that of Get ends the reading, too. Other errors than those above say what failed where.
 type Store interface {
 	// Put writes an object of size bytes, whole or not at all. If there is one of that name, it is left as it is and the
 	// error is ErrExists. After another error nobody knows whether the object was written.

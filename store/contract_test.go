@@ -1,0 +1,329 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/mcsh-dev/mcsh/store"
+)
+
+func put(ctx context.Context, s store.Store, name, data string) error {
+	return s.Put(ctx, name, strings.NewReader(data), int64(len(data)))
+}
+
+func mustPut(t *testing.T, s store.Store, name, data string) {
+	t.Helper()
+	if err := put(t.Context(), s, name, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// get reads a part of an object.
+func get(ctx context.Context, s store.Store, name string, offset, length int64) (string, error) {
+	r, err := s.Get(ctx, name, offset, length)
+	if err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(r)
+	return string(data), errors.Join(err, r.Close())
+}
+
+// names lists names, with sizes behind them.
+func names(t *testing.T, s store.Store, prefix string) []string {
+	t.Helper()
+	var found []string
+	for o, err := range s.List(t.Context(), prefix) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Modified.IsZero() {
+			t.Errorf("%s has no time", o.Name)
+		}
+		found = append(found, fmt.Sprintf("%s %d", o.Name, o.Size))
+	}
+	return found
+}
+
+// text returns n bytes in which no two parts are alike.
+func text(n int) string {
+	var b bytes.Buffer
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, "%d ", i)
+	}
+	return b.String()[:n]
+}
+
+// contract runs what holds for every store.
+func contract(t *testing.T, open func(t *testing.T) store.Store) {
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, store.Store)
+	}{
+		{"one writer wins", oneWins},
+		{"sizes and ranges", sizesAndRanges},
+		{"nothing there", nothingThere},
+		{"lists", lists},
+		{"deletes", deletes},
+		{"bad readers", badReaders},
+		{"bad names", badNames},
+		{"cancelled", cancelled},
+		{"puts and deletes at once", putsAndDeletes},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+	}
+}
+
+func oneWins(t *testing.T, s store.Store) {
+	const writers = 20
+	errs := make([]error, writers)
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() { errs[i] = put(t.Context(), s, "runs/r_1/claim/0", fmt.Sprint("writer ", i, text(i*10_000))) })
+	}
+	wg.Wait()
+	winner := -1
+	for i, err := range errs {
+		switch {
+		case err == nil && winner >= 0:
+			t.Errorf("both %d and %d have won", winner, i)
+		case err == nil:
+			winner = i
+		case !errors.Is(err, store.ErrExists):
+			t.Errorf("writer %d: %v", i, err)
+		}
+	}
+	if winner < 0 {
+		t.Fatal("nobody has won")
+	}
+	if got, err := get(t.Context(), s, "runs/r_1/claim/0", 0, -1); err != nil || got != fmt.Sprint("writer ", winner, text(winner*10_000)) {
+		t.Errorf("there is not what the winner %d has written but %.20q, %v", winner, got, err)
+	}
+}
+
+func sizesAndRanges(t *testing.T, s store.Store) {
+	const chunk = 64 << 10
+	for _, size := range []int{0, 1, chunk - 1, chunk, chunk + 1, 3*chunk - 1, 5 << 20} {
+		name, data := fmt.Sprint("sizes/", size), text(size)
+		mustPut(t, s, name, data)
+		if got := names(t, s, name); len(got) != 1 || got[0] != fmt.Sprintf("%s %d", name, size) {
+			t.Errorf("the list has %q", got)
+		}
+		for _, r := range [][2]int{
+			{0, -1},
+			{0, 0},
+			{0, 1},
+			{1, -1},
+			{chunk - 1, 2},
+			{chunk, 1},
+			{chunk, -1},
+			{chunk - 1, chunk + 2},
+			{2*chunk - 7, chunk},
+			{size - 1, 1},
+			{size - 1, 10},
+			{size, 1},
+			{size, -1},
+			{size + 1, -1},
+			{size + chunk, 5},
+			{size, 0},
+			{0, size},
+			{0, size + 1},
+			{3, 1 << 40},
+		} {
+			offset, length := max(r[0], 0), r[1]
+			want := data[min(offset, size):]
+			if length >= 0 {
+				want = want[:min(length, len(want))]
+			}
+			if got, err := get(t.Context(), s, name, int64(offset), int64(length)); err != nil || got != want {
+				t.Errorf("%d bytes from %d of %d: %d bytes %.20q, %v, want %d bytes %.20q", length, offset, size, len(got), got, err, len(want), want)
+			}
+		}
+		if _, err := s.Get(t.Context(), name, -1, 1); err == nil {
+			t.Error("a negative offset is no error")
+		}
+	}
+}
+
+func nothingThere(t *testing.T, s store.Store) {
+	mustPut(t, s, "runs/r_1/0", "x")
+	for _, name := range []string{"runs", "runs/r_1", "runs/r_1/1", "runs/r_1/0/1", "other"} {
+		for _, length := range []int64{-1, 0, 1} {
+			if _, err := get(t.Context(), s, name, 0, length); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%d bytes of %s: %v", length, name, err)
+			}
+		}
+		if err := s.Delete(t.Context(), name); err != nil {
+			t.Errorf("deleting %s: %v", name, err)
+		}
+	}
+	if got := names(t, s, ""); len(got) != 1 {
+		t.Errorf("there are %q", got)
+	}
+}
+
+func lists(t *testing.T, s store.Store) {
+	want := []string{"a-b 1", "a.b 1", "a/b 1", "a/b-c/d 1", "a/b.c/d 1", "a/b0 1", "a0 1", "b/.x 1", "b/..x 1", "b/_ 1"}
+	for _, i := range []int{3, 9, 0, 5, 1, 8, 2, 7, 6, 4} {
+		name, _, _ := strings.Cut(want[i], " ")
+		mustPut(t, s, name, "x")
+	}
+	for prefix, part := range map[string][]string{
+		"":  {"a-b 1", "a.b 1", "a/b 1", "a/b-c/d 1", "a/b.c/d 1", "a/b0 1", "a0 1", "b/..x 1", "b/.x 1", "b/_ 1"},
+		"a": want[:7], "a/": want[2:6], "a/b": want[2:6], "a/b-c/": want[3:4], "a/b-c/d": want[3:4], "a/b-c/d/": nil, "c": nil, "c/d": nil, "a/b/": nil, "b/.": {"b/..x 1", "b/.x 1"},
+	} {
+		if got := names(t, s, prefix); fmt.Sprint(got) != fmt.Sprint(part) {
+			t.Errorf("below %q are %q, want %q", prefix, got, part)
+		}
+	}
+	for range s.List(t.Context(), "") {
+		break // which ends the list
+	}
+	for _, prefix := range []string{"/", "..", "../", "a/../", "a b", "a//"} {
+		for o, err := range s.List(t.Context(), prefix) {
+			if err == nil && prefix != ".." {
+				t.Errorf("the prefix %q has %v", prefix, o)
+			}
+		}
+	}
+}
+
+func deletes(t *testing.T, s store.Store) {
+	mustPut(t, s, "a/b/c", "1")
+	for range 2 {
+		if err := s.Delete(t.Context(), "a/b/c"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := get(t.Context(), s, "a/b/c", 0, -1); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a deleted object: %v", err)
+	}
+	mustPut(t, s, "a/b/c", "2")
+	mustPut(t, s, "a/d", "3")
+	if got, err := get(t.Context(), s, "a/b/c", 0, -1); err != nil || got != "2" {
+		t.Errorf("an object that was written again is %q, %v", got, err)
+	}
+}
+
+func badReaders(t *testing.T, s store.Store) {
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		data io.Reader
+		size int64
+		want error
+	}{
+		"fails at once": {iotest.ErrReader(broken), 5, broken},
+		"fails":         {io.MultiReader(strings.NewReader(text(70_000)), iotest.ErrReader(broken)), 100_000, broken},
+		"fails late":    {io.MultiReader(strings.NewReader(text(70_000)), iotest.ErrReader(broken)), 70_000, broken},
+		"empty":         {strings.NewReader(""), 1, io.ErrUnexpectedEOF},
+		"short":         {strings.NewReader(text(99_999)), 100_000, io.ErrUnexpectedEOF},
+		"long":          {strings.NewReader(text(100_001)), 100_000, nil},
+		"not empty":     {strings.NewReader("x"), 0, nil},
+		"negative":      {strings.NewReader("x"), -1, nil},
+	} {
+		err := s.Put(t.Context(), "a/b", c.data, c.size)
+		if err == nil || c.want != nil && !errors.Is(err, c.want) || errors.Is(err, store.ErrExists) {
+			t.Errorf("a reader that %s: %v", name, err)
+		}
+		if got := names(t, s, ""); len(got) > 0 {
+			t.Fatalf("a reader that %s has left %q", name, got)
+		}
+	}
+	if err := s.Put(t.Context(), "a/b", iotest.OneByteReader(strings.NewReader("slow")), 4); err != nil {
+		t.Error(err)
+	}
+}
+
+func badNames(t *testing.T, s store.Store) {
+	for _, name := range []string{
+		"", "/", "a/", "/a", "a//b", ".", "..", "a/..", "../a", "a/./b", "a b", "a\x00", "a\\b", "ä", "~drafts/x", "a:b", "a\n", "C:",
+		strings.Repeat("a", 256), strings.Repeat("a/", 256) + "a",
+	} {
+		if err := put(t.Context(), s, name, "x"); err == nil || errors.Is(err, store.ErrExists) {
+			t.Errorf("putting %q: %v", name, err)
+		}
+		if _, err := get(t.Context(), s, name, 0, -1); err == nil || errors.Is(err, store.ErrNotFound) {
+			t.Errorf("getting %q: %v", name, err)
+		}
+		if err := s.Delete(t.Context(), name); err == nil {
+			t.Errorf("deleting %q is no error", name)
+		}
+	}
+	mustPut(t, s, strings.Repeat("a/", 255)+"bc", "x") // the longest
+}
+
+func cancelled(t *testing.T, s store.Store) {
+	cause := errors.New("the caller has left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	mustPut(t, s, "a/b", text(1<<20))
+	mustPut(t, s, "a/c", "x")
+	r, err := s.Get(ctx, "a/b", 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := io.ReadFull(r, make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, err := range s.List(ctx, "") {
+		if seen++; seen == 1 && err == nil {
+			cancel(cause)
+		}
+	}
+	cancel(cause)
+	if n, err := io.Copy(io.Discard, r); !errors.Is(err, context.Canceled) && !errors.Is(err, cause) {
+		t.Errorf("reading on: %d bytes, %v", n, err)
+	}
+	for what, err := range map[string]error{"put": put(ctx, s, "a/d", "x"), "delete": s.Delete(ctx, "a/c"), "get": func() error { _, err := get(ctx, s, "a/c", 0, -1); return err }()} {
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, cause) {
+			t.Errorf("%s after the end: %v", what, err)
+		}
+	}
+	for _, err := range s.List(ctx, "") {
+		if err == nil {
+			t.Error("a list goes on after the end")
+		}
+	}
+	// The caller leaves in the middle of a put.
+	ctx, cancel = context.WithCancelCause(t.Context())
+	data := io.MultiReader(strings.NewReader(text(70_000)), readerFunc(func(p []byte) (int, error) { cancel(cause); return copy(p, "x"), nil }))
+	if err := s.Put(ctx, "a/e", data, 1<<20); !errors.Is(err, context.Canceled) && !errors.Is(err, cause) {
+		t.Errorf("a put in whose middle the caller leaves: %v", err)
+	}
+	if got := names(t, s, "a/e"); len(got) > 0 {
+		t.Errorf("it has left %q", got)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// putsAndDeletes makes folders come and go.
+func putsAndDeletes(t *testing.T, s store.Store) {
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			name := fmt.Sprint("runs/r_1/", i%2, "/", i)
+			for range 25 {
+				if err := put(t.Context(), s, name, "x"); err != nil {
+					t.Error(err)
+				}
+				if err := s.Delete(t.Context(), name); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := names(t, s, ""); len(got) > 0 {
+		t.Errorf("there are %q", got)
+	}
+}
