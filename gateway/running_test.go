@@ -21,7 +21,7 @@ var operator = control.Viewer{All: true, Results: true}
 
 // live lists the runs in progress.
 func live(g *gateway.Gateway) []control.Run {
-	return g.History().Runs(operator, control.RunFilter{States: []string{control.RunLive, control.RunAsking}}).Runs
+	return g.History().Runs(t.Context(), operator, control.RunFilter{States: []string{control.RunLive, control.RunAsking}}).Runs
 }
 
 // TestRunning: a run is listed under its name in logs from its start to its end.

@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"context"
 	"path"
 	"time"
 )
@@ -9,13 +8,15 @@ import (
 // skew is how far the clocks of gateways and of the shared store may be apart.
 const skew = 10 * time.Minute
 
-// sweep removes, now and then, the runs from the shared store that nobody has used for their TTL.
+// sweep removes, now and then, what nobody has used for its TTL from the shared store: of the runs, and of what is known of them.
 func (s *Store) sweep() {
 	every := time.NewTicker(max(s.o.TTL/3, time.Second))
 	defer every.Stop()
 	for {
-		if err := s.sweepOnce(s.closing); err != nil && s.closing.Err() == nil {
-			s.problem(unreachable(err))
+		for _, prefix := range []string{rowsPrefix, HistoryPrefix} {
+			if err := s.sweepOnce(prefix); err != nil && s.closing.Err() == nil {
+				s.problem(unreachable(err))
+			}
 		}
 		select {
 		case <-every.C:
@@ -25,26 +26,30 @@ func (s *Store) sweep() {
 	}
 }
 
-func (s *Store) sweepOnce(ctx context.Context) error {
+// HistoryPrefix begins the names of objects that others keep beside the runs, for as long as these. An object there stands alone.
+const HistoryPrefix = "history/"
+
+// sweepOnce removes rows whose last object is too old.
+func (s *Store) sweepOnce(prefix string) error {
 	old := time.Now().Add(-s.o.TTL - skew)
-	var names []string // of one run
+	var names []string // of one row
 	var last time.Time
 	remove := func() error {
 		if last.After(old) {
 			return nil
 		}
 		for _, name := range names {
-			if err := s.o.Shared.Delete(ctx, name); err != nil {
+			if err := s.o.Shared.Delete(s.closing, name); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	for o, err := range s.o.Shared.List(ctx, rowsPrefix) {
+	for o, err := range s.o.Shared.List(s.closing, prefix) {
 		if err != nil {
 			return err
 		}
-		if len(names) > 0 && path.Dir(names[0]) != path.Dir(o.Name) {
+		if len(names) > 0 && (path.Dir(names[0]) != path.Dir(o.Name) || prefix == HistoryPrefix) {
 			if err := remove(); err != nil {
 				return err
 			}

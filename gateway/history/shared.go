@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/store"
 )
 
 const (
-	sharePrefix = "history/"
 	shareEvery  = 2 * time.Second // at most one object is written, and one list is read, in this time
 	shareWait   = 5 * time.Second // for the store, until a page shows what is known without it
 	maxBatch    = 8 << 20         // bytes of an object
@@ -107,7 +107,7 @@ func (h *History) Sync(ctx context.Context) {
 	if err := gob.NewEncoder(&data).Encode(batch); err != nil || data.Len() > maxBatch {
 		return
 	}
-	name := fmt.Sprintf("%s%013d-%s", sharePrefix, time.Now().UnixMilli(), rand.Text())
+	name := fmt.Sprintf("%s%013d-%s", runs.HistoryPrefix, time.Now().UnixMilli(), rand.Text())
 	h.mu.Lock()
 	s.known[name] = true
 	h.mu.Unlock()
@@ -146,7 +146,7 @@ func (h *History) refresh(ctx context.Context) {
 	}
 	var names []string
 	there := map[string]bool{}
-	for o, err := range s.store.List(ctx, sharePrefix) {
+	for o, err := range s.store.List(ctx, runs.HistoryPrefix) {
 		if err != nil {
 			return // the next refresh tries again
 		}
