@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -59,4 +57,63 @@ func (p *program) openKept(ctx context.Context, k keepFlags, share *memory.Share
 	}
 	o.Problem = func(err error) { log.Warn("the shared store", zap.Error(err)) }
 	return runs.New(o), nil
+}
+
+// openStore opens the store that gateways share, sealed; nil: there is none.
+func (p *program) openStore(ctx context.Context, k keepFlags) (store.Store, error) {
+	if k.store == "" {
+		return nil, nil
+	}
+	if k.keyFile == "" {
+		return nil, usageError("make a key with: echo \"k1:$(openssl rand -base64 32)\" > KEYS; chmod 600 KEYS", "--store needs --store-key-file")
+	}
+	keys, err := store.ReadKeys(k.keyFile)
+	if err != nil {
+		return nil, configError("each line of it is ID:KEY, the newest key first", err)
+	}
+	at, isS3 := strings.CutPrefix(k.store, "s3://")
+	if !isS3 {
+		dir, err := store.OpenDirectory(k.store)
+		if err != nil {
+			return nil, configError("all gateways need a directory that this user can write", err)
+		}
+		return store.Seal(dir, keys), nil
+	}
+	bucket, prefix, _ := strings.Cut(at, "/")
+	s3, err := store.OpenS3(ctx, store.S3Options{
+		Endpoint: k.endpoint, Region: p.env["AWS_REGION"], Bucket: bucket, Prefix: prefix,
+		AccessKey: p.env["AWS_ACCESS_KEY_ID"], SecretKey: p.env["AWS_SECRET_ACCESS_KEY"], SessionToken: p.env["AWS_SESSION_TOKEN"],
+	})
+	if err != nil {
+		return nil, configError("$AWS_ACCESS_KEY_ID and $AWS_SECRET_ACCESS_KEY, or the identity of the machine, must be able to list, read, write and delete objects there", err)
+	}
+	return store.Seal(s3, keys), nil
+}
+
+// resolve takes what no flag has set from the environment.
+func (k *keepFlags) resolve(p *program) error {
+	for _, row := range []struct {
+		flag     *string
+		variable string
+	}{{&k.store, storeVariable}, {&k.keyFile, storeKeyVariable}, {&k.endpoint, "AWS_ENDPOINT_URL_S3"}, {&k.endpoint, "AWS_ENDPOINT_URL"}} {
+		if *row.flag == "" {
+			*row.flag = p.env[row.variable]
+		}
+	}
+	if k.store != "" && k.Total == 0 {
+		return usageError("leave one of them out", "--store shares the runs that are kept, and --keep-total 0 keeps none")
+	}
+	return nil
+}
+
+// closeKept closes the store of kept outputs, once the runs that have ended are where other gateways find them.
+func closeKept(kept *runs.Store) error {
+	if kept == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err := kept.Sync(ctx)
+	kept.Close()
+	return err
 }

@@ -53,7 +53,7 @@ $MCP_HOST stand for --listen.`,
 }
 
 func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, k keepFlags, ob observeFlags, end shutdown) (err error) {
-	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), pages.resolve(p, &l), checkAsking(s.limits.gateway), s.expose.resolve(p), s.allowSave.resolve(p)); err != nil {
+	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), pages.resolve(p, &l), checkAsking(s.limits.gateway), s.expose.resolve(p), s.allowSave.resolve(p), k.resolve(p)); err != nil {
 		return err
 	}
 	listeners, err := l.listen()
