@@ -11,6 +11,9 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -158,13 +161,34 @@ func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	demo := object{"demo": object{"builtin": "demo"}}
 	b := balance(t, newReplica(t, demo), newReplica(t, demo))
+	restarts := rolling(b.replicas, func(r *replica) { r.restart(t); b.await(t) })
+	calls := during(t, b.url, parttest.Times(20, 50), restarts)
+	t.Logf("%d calls", calls)
+}
+
+// rolling returns a function that restarts replicas in turn: by day each once.
+func rolling(replicas []*replica, restart func(*replica)) func() {
+	return func() {
+		end := time.Now().Add(time.Duration(parttest.Times(0, 120)) * time.Second)
+		for once := true; once || time.Now().Before(end); once = false {
+			for _, r := range replicas {
+				restart(r)
+			}
+		}
+	}
+}
+
+// during has agents of the newer era call one pipeline after another while something happens, and returns the number of calls. None
+// may fail.
+func during(t *testing.T, endpoint string, agents int, happens func()) int64 {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	var agents sync.WaitGroup
+	var all sync.WaitGroup
 	var calls atomic.Int64
-	failed := make(chan error, 64)
-	for range parttest.Times(20, 50) {
-		session := connectHTTP(t, b.url, versions[1], nil)
-		agents.Go(func() {
+	failed := make(chan error, agents)
+	for range agents {
+		session := connectHTTP(t, endpoint, versions[1], nil)
+		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				if err := shortRun(session, n); err != nil {
 					failed <- err
@@ -174,24 +198,17 @@ func TestRollingRestart(t *testing.T) {
 			}
 		})
 	}
-	restarts := 0
-	for end := time.Now().Add(time.Duration(parttest.Times(0, 120)) * time.Second); restarts == 0 || time.Now().Before(end); {
-		for _, r := range b.replicas {
-			r.restart(t)
-			b.await(t)
-			restarts++
-		}
-	}
+	happens()
 	stop()
-	agents.Wait()
+	all.Wait()
 	close(failed)
 	for err := range failed {
 		t.Error(err)
 	}
-	t.Logf("%d calls during %d restarts", calls.Load(), restarts)
 	if calls.Load() == 0 {
 		t.Error("there were no calls")
 	}
+	return calls.Load()
 }
 
 // shortRun runs the pipeline n of an agent, which ends within the grace.
@@ -248,6 +265,43 @@ func TestAnswerElsewhere(t *testing.T) {
 	if !failed || !strings.Contains(got, "is at another gateway") || !strings.Contains(got, "Try: call again without requestState") {
 		t.Errorf("at another replica: %q", got)
 	}
+}
+
+// TestNginx: the example of nginx loses no call of the newer era while each replica ends and starts again, and sessions of the older
+// era stay at their replica as long as it lives.
+func TestNginx(t *testing.T) {
+	t.Parallel()
+	path, err := exec.LookPath("nginx")
+	if err != nil {
+		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
+			parttest.Missing(t, "nginx is not installed; .ci/run parts installs it")
+		}
+	}
+	demo := object{"demo": object{"builtin": "demo"}}
+	first, second := newReplica(t, demo), newReplica(t, demo)
+	address, dir := freeAddress(t), t.TempDir()
+	example, err := os.ReadFile(filepath.Join("..", "..", "examples", "replicas", "nginx.conf"))
+	fine(t, err)
+	fine(t, os.WriteFile(filepath.Join(dir, "mcsh.conf"), []byte(strings.NewReplacer(
+		"127.0.0.1:8810", address, "127.0.0.1:8811", first.address, "127.0.0.1:8812", second.address).Replace(string(example))), 0o600))
+	whole := "daemon off; master_process off; pid nginx.pid; error_log stderr; events {}\nhttp { access_log off;"
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		whole += fmt.Sprintf(" %s_temp_path %s;", kind, filepath.Join(dir, kind))
+	}
+	fine(t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(whole+" include mcsh.conf; }\n"), 0o600))
+	listensAt(t, nil, exec.Command(path, "-p", dir, "-c", filepath.Join(dir, "nginx.conf"), "-e", "stderr"), address)
+	endpoint := "http://" + address + "/mcp"
+	for range 8 { // each client has its own connections, and nginx several
+		session := connectHTTP(t, endpoint, versions[0], nil)
+		for n := range 3 {
+			fine(t, shortRun(session, 2*n))
+		}
+	}
+	t.Logf("%d calls", during(t, endpoint, parttest.Times(20, 50), rolling([]*replica{first, second}, func(r *replica) {
+		r.restart(t)
+		until(t, "a replica is ready", func() bool { return isReady(t.Context(), r.address) })
+	})))
+	fine(t, shortRun(connectHTTP(t, endpoint, versions[0], nil), 0))
 }
 
 // asking is a server with a tool that asks its caller for a name.
