@@ -39,7 +39,7 @@ type flagGroup struct {
 
 // flagGroups lists the groups. Flags outside of them are those of the command itself, and come first.
 var flagGroups = []flagGroup{
-	{"HTTP", []string{"allow-host", "trusted-proxy", "public-url", "grace"}, false},
+	{"HTTP", []string{"allow-host", "trusted-proxy", "public-url", "drain", "grace"}, false},
 	{"Questions of servers", []string{"ask-timeout", "sampling"}, false},
 	{"Callers", []string{"tokens", "control-", "oidc-"}, false},
 	{"Servers and files", []string{"config", "no-builtin", "read-only", "pin", "root", "workspace", "pipelines", "state"}, false},

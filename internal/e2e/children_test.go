@@ -24,6 +24,7 @@ var children = map[string]func(){
 	"issues": func() { issues().ServeStdio() },
 	"slow":   func() { slow().ServeStdio() },
 	"agent":  agent,
+	"asking": asking,
 
 	"patterns": func() { patterns().ServeStdio() },
 	"refs":     func() { refs().ServeStdio() },
