@@ -133,6 +133,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		Timeout:  seconds(call.Timeout),
 		Spent:    time.Since(begun),
 		Progress: notify.follow(),
+		Kept:     notify.kept,
 		Begun:    known.Follow,
 		Forgets:  g.calls.closing,
 		Trace:    traceOf(req.Params.Meta, req.Extra),

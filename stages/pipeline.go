@@ -48,6 +48,10 @@ type RunOptions struct {
 	// be nil.
 	Begun func(stages func() []StageReport)
 
+	// Kept is called with the id of the run when it begins, where runs outlive the process: by it the caller goes on elsewhere
+	// when the process ends. It may be nil.
+	Kept func(run string)
+
 	// Trace is passed on with every tool call.
 	Trace Trace
 
@@ -115,6 +119,9 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	rec, endRecord := newRecord(p, in != nil, o.DryRun)
 	defer endRecord()
 	r.record = rec
+	if rec != nil && o.Kept != nil && rec.runs.Outlive() {
+		o.Kept(rec.id)
+	}
 	meters, err := p.perform(ctx, r, in, out, o.Begun)
 	report := Report{Elapsed: time.Since(start), Stages: reports(meters), Blocks: r.shown.Blocks}
 	report.Windows = windows(report.Stages)

@@ -25,6 +25,7 @@ var children = map[string]func(){
 	"slow":   func() { slow().ServeStdio() },
 	"agent":  agent,
 	"asking": asking,
+	"ledger": func() { ledger().ServeStdio() },
 
 	"patterns": func() { patterns().ServeStdio() },
 	"refs":     func() { refs().ServeStdio() },

@@ -31,11 +31,12 @@ type replica struct {
 	*process
 	address string
 	servers object
+	more    []string // arguments
 }
 
-func newReplica(t *testing.T, servers object) *replica {
+func newReplica(t *testing.T, servers object, more ...string) *replica {
 	t.Helper()
-	r := &replica{address: freeAddress(t), servers: servers}
+	r := &replica{address: freeAddress(t), servers: servers, more: more}
 	r.start(t)
 	t.Cleanup(func() {
 		if r.ProcessState == nil {
@@ -48,7 +49,7 @@ func newReplica(t *testing.T, servers object) *replica {
 
 func (r *replica) start(t *testing.T) {
 	t.Helper()
-	r.process = mcsh(t, r.servers, "serve", "--listen", r.address, "--drain", "2s")
+	r.process = mcsh(t, r.servers, append([]string{"serve", "--listen", r.address, "--drain", "2s"}, r.more...)...)
 	r.greeted(t)
 }
 
