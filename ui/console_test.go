@@ -25,6 +25,7 @@ type fake struct{}
 func (fake) Servers(context.Context) []control.Server {
 	return []control.Server{{Name: `<script>alert(1)</script>`, Status: "failed", Where: `"><img src=x>`}}
 }
+
 func (fake) Runs(context.Context, control.Viewer, control.RunFilter) control.RunList {
 	return control.RunList{}
 }
