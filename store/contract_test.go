@@ -109,7 +109,7 @@ func oneWins(t *testing.T, s store.Store) {
 
 func sizesAndRanges(t *testing.T, s store.Store) {
 	const chunk = 64 << 10
-	for _, size := range []int{0, 1, chunk - 1, chunk, chunk + 1, 3*chunk - 1, 5 << 20} {
+	for _, size := range []int{0, 1, chunk - 1, chunk, chunk + 1, 3*chunk - 1, 5 << 20, 9 << 20} {
 		name, data := fmt.Sprint("sizes/", size), text(size)
 		mustPut(t, s, name, data)
 		if got := names(t, s, name); len(got) != 1 || got[0] != fmt.Sprintf("%s %d", name, size) {
@@ -222,6 +222,9 @@ func badReaders(t *testing.T, s store.Store) {
 		"fails":         {io.MultiReader(strings.NewReader(text(70_000)), iotest.ErrReader(broken)), 100_000, broken},
 		"fails late":    {io.MultiReader(strings.NewReader(text(70_000)), iotest.ErrReader(broken)), 70_000, broken},
 		"empty":         {strings.NewReader(""), 1, io.ErrUnexpectedEOF},
+		"short, large":  {strings.NewReader(text(9<<20 - 1)), 9 << 20, io.ErrUnexpectedEOF},
+		"long, large":   {strings.NewReader(text(9<<20 + 1)), 9 << 20, nil},
+		"fails, large":  {io.MultiReader(strings.NewReader(text(9<<20-1)), iotest.ErrReader(broken)), 9 << 20, broken},
 		"short":         {strings.NewReader(text(99_999)), 100_000, io.ErrUnexpectedEOF},
 		"long":          {strings.NewReader(text(100_001)), 100_000, nil},
 		"not empty":     {strings.NewReader("x"), 0, nil},
