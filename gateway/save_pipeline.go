@@ -129,12 +129,18 @@ func (g *Gateway) notSaved(ctx context.Context, name string, author pipelines.Au
 		if own.Version.Number == 0 {
 			text, hint = fmt.Sprintf("there is no saved pipeline %q to replace", name), "leave version out"
 		}
-	case errors.Is(err, pipelines.ErrTaken):
+	case errors.Is(err, pipelines.ErrTaken), errors.Is(err, pipelines.ErrFile):
 		code, text, hint = stages.Denied, fmt.Sprintf("the name %q is taken: agents change only pipelines of their own that nobody has adopted", name), "choose another name; a pipeline of another name can begin with a stage that calls this one"
 	case errors.Is(err, pipelines.ErrFull):
 		code, text, hint = stages.LimitExceeded, err.Error(), "save it as a new version of one of yours"
+	case errors.Is(err, pipelines.ErrUnsettled):
+		g.o.Log.Warn("a pipeline may not have been saved", zap.String("name", name), zap.Error(err))
+		code, text, hint = stages.ServerUnavailable, pipelines.ErrUnsettled.Error(), "get_tool_details with server "+pipelines.Server+" shows it in a minute, if it was saved"
 	case ctx.Err() != nil:
 		code, text, hint = stages.Cancelled, "the call ended before the pipeline was saved", ""
+	case errors.Is(err, pipelines.ErrStore):
+		g.o.Log.Warn("a pipeline cannot be saved", zap.String("name", name), zap.Error(err))
+		code, text, hint = stages.ServerUnavailable, pipelines.ErrStore.Error()+": nothing was saved", "try again in a minute"
 	default:
 		g.o.Log.Error("a pipeline cannot be saved", zap.String("name", name), zap.Error(err))
 	}

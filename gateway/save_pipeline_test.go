@@ -138,7 +138,7 @@ func TestSavedVersions(t *testing.T) {
 	if text, failed := save(alice, "mine", one+`,"version":2`); !failed || !strings.Contains(text, "is taken") {
 		t.Errorf("what a person has adopted changes: %s", text)
 	}
-	left, err := os.ReadFile(filepath.Join(store.Dirs()[0], "theirs.json"))
+	left, err := os.ReadFile(filepath.Join(store.Places()[0], "theirs.json"))
 	if err != nil || string(left) != string(person) {
 		t.Errorf("the file of a person is %s, %v", left, err)
 	}
@@ -179,7 +179,7 @@ func TestSaveMistakes(t *testing.T) {
 		{`{"name":"a","description":"d","pipeline":` + itemNames + `,"parameters":{"x":{"type":"string"}}}`, "declared and not used", ""},
 	} {
 		text, failed := ask(t, alice, "save_pipeline", test.arguments)
-		if !failed || !strings.Contains(text, test.want) || !strings.Contains(text, test.hint) || strings.Contains(text, store.Dirs()[0]) || strings.Contains(text, "mcsh pipeline show") {
+		if !failed || !strings.Contains(text, test.want) || !strings.Contains(text, test.hint) || strings.Contains(text, store.Places()[0]) || strings.Contains(text, "mcsh pipeline show") {
 			t.Errorf("%.300s: got %.900s, want %s; %s", test.arguments, text, test.want, test.hint)
 		}
 	}

@@ -268,7 +268,7 @@ func TestCancelledSave(t *testing.T) {
 	if _, err := s.Save(t.Context(), "a", saying("one"), 0, person); err != nil {
 		t.Fatal(err)
 	}
-	other, err := os.OpenFile(filepath.Join(s.Dirs()[0], ".versions", "lock"), os.O_RDWR, 0)
+	other, err := os.OpenFile(filepath.Join(s.Places()[0], ".versions", "lock"), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func showPipelines(v *Visit) (any, error) {
 	}
 	where := ""
 	if v.Who.Operator {
-		where = v.Options().Pipelines.Set().Store().Dirs()[0]
+		where = v.Options().Pipelines.Set().Store().Places()[0]
 	}
 	return struct {
 		Rows  []savedRow
@@ -333,7 +333,7 @@ func savedProblem(err error) error {
 	switch {
 	case errors.Is(err, pipelines.ErrConflict):
 		return &Problem{http.StatusConflict, "Somebody else has changed it", err.Error(), "your text is still here: compare it with the current version, then save again"}
-	case errors.Is(err, pipelines.ErrTaken), errors.Is(err, pipelines.ErrFull), errors.Is(err, pipelines.ErrNotFound):
+	case errors.Is(err, pipelines.ErrTaken), errors.Is(err, pipelines.ErrFile), errors.Is(err, pipelines.ErrFull), errors.Is(err, pipelines.ErrNotFound):
 		return &Problem{http.StatusConflict, "It was not saved", err.Error(), ""}
 	}
 	if p, ok := errors.AsType[*Problem](err); ok {

@@ -15,6 +15,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -25,7 +26,10 @@ const (
 )
 
 // pipelineFlags name the directories of saved pipelines.
-type pipelineFlags struct{ dirs []string }
+type pipelineFlags struct {
+	dirs   []string
+	shared store.Store // with other gateways; nil: there is none
+}
 
 func (f *pipelineFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.dirs, "pipelines", nil, "directory of saved pipelines (repeatable, the first wins; default: $"+pipelinesVariable+", else that of the user)")
@@ -46,13 +50,13 @@ func (p *program) pipelineDirs(f pipelineFlags) []string {
 	return nil
 }
 
-// openPipelines returns the saved pipelines; nil: there is no directory for them.
+// openPipelines returns the saved pipelines; nil: there is no place for them.
 func (p *program) openPipelines(f pipelineFlags, deps stages.Deps, tools func() uint64) *pipelines.Set {
-	dirs := p.pipelineDirs(f)
-	if len(dirs) == 0 {
+	s, err := p.pipelineStore(f)
+	if err != nil {
 		return nil
 	}
-	return pipelines.NewSet(pipelines.NewStore(dirs...), deps, tools)
+	return pipelines.NewSet(s, deps, tools)
 }
 
 // describePipelines adds a finding for each saved pipeline that cannot be called, and one for all others.
