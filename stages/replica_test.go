@@ -89,7 +89,7 @@ func TestDeadGateway(t *testing.T) {
 		a.deps.Runs = beginning{a.deps.Runs, ids}
 		ended := make(chan error)
 		go func() {
-			_, _, err := a.run(t, "["+numbers100+`,{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":4}]`)
+			_, _, err := a.run(t, "["+numbers100+","+cat+`,{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":4}]`)
 			ended <- err
 		}()
 		id := <-ids

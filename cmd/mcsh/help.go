@@ -43,6 +43,7 @@ var flagGroups = []flagGroup{
 	{"Questions of servers", []string{"ask-timeout", "sampling"}, false},
 	{"Callers", []string{"tokens", "control-", "oidc-"}, false},
 	{"Servers and files", []string{"config", "no-builtin", "read-only", "pin", "root", "workspace", "pipelines", "state"}, false},
+	{"Shared store", []string{"store", "store-"}, true},
 	{"Gateways", []string{"gateway", "gateway-"}, false},
 	{"Sandbox", []string{"sandbox", "sandbox-"}, true},
 	{"Sign-in", []string{"token-key-file", "client-metadata-url"}, true},

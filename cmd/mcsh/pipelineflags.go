@@ -28,11 +28,13 @@ const (
 // pipelineFlags name the directories of saved pipelines.
 type pipelineFlags struct {
 	dirs   []string
-	shared store.Store // with other gateways; nil: there is none
+	store  storeFlags
+	shared store.Store // once it is open; nil: there is none
 }
 
 func (f *pipelineFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.dirs, "pipelines", nil, "directory of saved pipelines (repeatable, the first wins; default: $"+pipelinesVariable+", else that of the user)")
+	f.store.add(cmd)
 	_ = cmd.MarkFlagDirname("pipelines") // the flag exists
 }
 
@@ -51,12 +53,15 @@ func (p *program) pipelineDirs(f pipelineFlags) []string {
 }
 
 // openPipelines returns the saved pipelines; nil: there is no place for them.
-func (p *program) openPipelines(f pipelineFlags, deps stages.Deps, tools func() uint64) *pipelines.Set {
-	s, err := p.pipelineStore(f)
-	if err != nil {
-		return nil
+func (p *program) openPipelines(ctx context.Context, f pipelineFlags, deps stages.Deps, tools func() uint64) (*pipelines.Set, error) {
+	s, err := p.pipelineStore(ctx, f)
+	switch {
+	case errors.Is(err, errNoPipelines):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	return pipelines.NewSet(s, deps, tools)
+	return pipelines.NewSet(s, deps, tools), nil
 }
 
 // describePipelines adds a finding for each saved pipeline that cannot be called, and one for all others.
@@ -64,7 +69,10 @@ func (d *diagnosis) describePipelines(ctx context.Context, pool *upstream.Pool) 
 	commands := d.program.newSandbox(ctx, d.settings.sandbox)
 	defer commands.Close()
 	x := &dependencies{upstream: pool, sandbox: commands}
-	set := d.program.openPipelines(d.settings.pipelines, x.base(), pool.Generation)
+	set, err := d.program.openPipelines(ctx, d.settings.pipelines, x.base(), pool.Generation)
+	if err != nil {
+		d.add(statusWarning, "correct --store and --store-key-file", "%v", err)
+	}
 	if set == nil {
 		return
 	}

@@ -29,7 +29,7 @@ import (
 func (p *program) serveCommand() *cobra.Command {
 	var s settings
 	var l listenFlags
-	var k keepFlags
+	var k runs.Options
 	var o observeFlags
 	var c controlFlags
 	var pages consoleFlags
@@ -49,11 +49,11 @@ $MCP_HOST stand for --listen.`,
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, c, pages, k, o, end) }),
 		s.addSources, s.group.add, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, c.add, pages.add, addAsking(&s.limits.gateway), k.add, o.flags(p.serverNames(&s)), e.add, e.drain.add, s.expose.add, s.allowSave.add)
+		l.add, c.add, pages.add, addAsking(&s.limits.gateway), addKeep(&k), o.flags(p.serverNames(&s)), e.add, e.drain.add, s.expose.add, s.allowSave.add)
 }
 
-func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, k keepFlags, ob observeFlags, end shutdown) (err error) {
-	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), pages.resolve(p, &l), checkAsking(s.limits.gateway), s.expose.resolve(p), s.allowSave.resolve(p), k.resolve(p)); err != nil {
+func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
+	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), pages.resolve(p, &l), checkAsking(s.limits.gateway), s.expose.resolve(p), s.allowSave.resolve(p)); err != nil {
 		return err
 	}
 	if l.address != "" {
@@ -71,7 +71,11 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if err != nil {
 		return err
 	}
-	kept, err := p.openKept(ctx, k, s.shares.runs, log)
+	if k.Shared, err = s.pipelines.store.open(ctx, p); err != nil {
+		return err
+	}
+	s.pipelines.shared = k.Shared
+	kept, err := p.openKept(k, s.shares.runs, log)
 	if err != nil {
 		return err
 	}

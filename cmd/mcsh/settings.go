@@ -290,7 +290,10 @@ func (p *program) open(ctx, reading context.Context, s settings) (*dependencies,
 		return nil, errors.Join(err, commands.Close(), lines.close(), saved.close())
 	}
 	x := &dependencies{upstream: tools, files: saved, limits: s.limits, shares: s.shares, sandbox: commands, pipes: lines}
-	if x.saved = p.openPipelines(s.pipelines, x.base(), tools.Generation); x.saved != nil {
+	if x.saved, err = p.openPipelines(ctx, s.pipelines, x.base(), tools.Generation); err != nil {
+		return nil, errors.Join(err, x.close())
+	}
+	if x.saved != nil {
 		tools.Beside(func(ctx context.Context) []string { return x.saved.Servers(ctx, pipelines.Operator()) })
 	}
 	return x, nil
