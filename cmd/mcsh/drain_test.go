@@ -40,7 +40,7 @@ func drains(t *testing.T, listener net.Listener, flags ...string) *draining {
 	d.grace, d.drain, d.stop = e.grace, &e.drain, func(ctx context.Context) error { <-ctx.Done(); return nil }
 	d.signalled, d.signal = context.WithCancel(t.Context())
 	d.forced, d.again = context.WithCancel(context.Background())
-	ctx, stop := d.drained(d.signalled)
+	ctx, stop := d.drained(d.signalled, true)
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 	mux := http.NewServeMux()
 	mux.Handle("/", h)
