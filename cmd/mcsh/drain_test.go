@@ -129,12 +129,12 @@ func asks(t *testing.T, conn net.Conn, answers *bufio.Reader, path string, last 
 // none.
 func TestDrainLosesNothing(t *testing.T) {
 	t.Parallel() // it waits
-	const clients, drain = 64, 500 * time.Millisecond
+	const clients, phase = 64, 200 * time.Millisecond
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := drains(t, listener, "--drain", drain.String())
+	d := drains(t, listener, "--drain", "10s")
 	elsewhere, moves := context.WithCancel(t.Context())
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
 	var all sync.WaitGroup
@@ -165,8 +165,8 @@ func TestDrainLosesNothing(t *testing.T) {
 			}
 		})
 	}
-	time.AfterFunc(drain/5, d.signal)
-	time.AfterFunc(drain/5+drain/2, moves)
+	time.AfterFunc(phase, d.signal)
+	time.AfterFunc(2*phase, moves)
 	all.Wait()
 	close(failed)
 	for err := range failed {

@@ -94,7 +94,7 @@ type monitor struct {
 
 	end  shutdown
 	life context.Context // ends with the drain
-	stop func() // closes the listener of --metrics-listen
+	stop func()          // closes the listener of --metrics-listen
 }
 
 // newMonitor returns the monitor of the parts. The caller must close it.

@@ -48,7 +48,7 @@ func newReplica(t *testing.T, servers object) *replica {
 
 func (r *replica) start(t *testing.T) {
 	t.Helper()
-	r.process = mcsh(t, r.servers, "serve", "--listen", r.address, "--drain", "2s")
+	r.process = mcsh(t, r.servers, "serve", "--listen", r.address, "--drain", "3s")
 	r.greeted(t)
 }
 
