@@ -45,8 +45,12 @@ func (d *drain) asking(h http.Handler) http.Handler {
 	})
 }
 
-// drained returns a context that ends with the drain after ctx, which the first signal ends. The second signal ends it at once.
-func (e shutdown) drained(ctx context.Context) (context.Context, context.CancelFunc) {
+// drained returns a context that ends with the drain after ctx, which the first signal ends. The second signal ends it at once. Without
+// HTTP there is no drain.
+func (e shutdown) drained(ctx context.Context, http bool) (context.Context, context.CancelFunc) {
+	if !http {
+		return ctx, func() {}
+	}
 	e.drain.http.Store(true)
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

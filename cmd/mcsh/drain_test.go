@@ -40,7 +40,7 @@ func drains(t *testing.T, listener net.Listener, flags ...string) *draining {
 	d.grace, d.drain, d.stop = e.grace, &e.drain, func(ctx context.Context) error { <-ctx.Done(); return nil }
 	d.signalled, d.signal = context.WithCancel(t.Context())
 	d.forced, d.again = context.WithCancel(context.Background())
-	ctx, stop := d.drained(d.signalled)
+	ctx, stop := d.drained(d.signalled, true)
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 	mux := http.NewServeMux()
 	mux.Handle("/", h)
@@ -129,12 +129,12 @@ func asks(t *testing.T, conn net.Conn, answers *bufio.Reader, path string, last 
 // none.
 func TestDrainLosesNothing(t *testing.T) {
 	t.Parallel() // it waits
-	const clients, drain = 64, 500 * time.Millisecond
+	const clients, phase = 64, 200 * time.Millisecond
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := drains(t, listener, "--drain", drain.String())
+	d := drains(t, listener, "--drain", "10s")
 	elsewhere, moves := context.WithCancel(t.Context())
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
 	var all sync.WaitGroup
@@ -165,8 +165,8 @@ func TestDrainLosesNothing(t *testing.T) {
 			}
 		})
 	}
-	time.AfterFunc(drain/5, d.signal)
-	time.AfterFunc(drain/5+drain/2, moves)
+	time.AfterFunc(phase, d.signal)
+	time.AfterFunc(2*phase, moves)
 	all.Wait()
 	close(failed)
 	for err := range failed {

@@ -56,11 +56,8 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), pages.resolve(p, &l), checkAsking(s.limits.gateway), s.expose.resolve(p), s.allowSave.resolve(p)); err != nil {
 		return err
 	}
-	if l.address != "" {
-		var stop context.CancelFunc
-		ctx, stop = end.drained(ctx)
-		defer stop()
-	}
+	ctx, stop := end.drained(ctx, l.address != "")
+	defer stop()
 	listeners, err := l.listen()
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func newReplica(t *testing.T, servers object, more ...string) *replica {
 
 func (r *replica) start(t *testing.T) {
 	t.Helper()
-	r.process = mcsh(t, r.servers, append([]string{"serve", "--listen", r.address, "--drain", "2s"}, r.more...)...)
+	r.process = mcsh(t, r.servers, append([]string{"serve", "--listen", r.address, "--drain", "3s"}, r.more...)...)
 	r.greeted(t)
 }
 
@@ -268,41 +268,100 @@ func TestAnswerElsewhere(t *testing.T) {
 	}
 }
 
-// TestNginx: the example of nginx loses no call of the newer era while each replica ends and starts again, and sessions of the older
-// era stay at their replica as long as it lives.
+// TestHAProxy: the example of HAProxy loses no call of the newer era while each replica ends and starts again, and keeps sessions of the
+// older era at their replicas as long as those live.
+func TestHAProxy(t *testing.T) {
+	t.Parallel()
+	path := balancerPath(t, "haproxy")
+	demo := object{"demo": object{"builtin": "demo"}}
+	replicas := []*replica{newReplica(t, demo), newReplica(t, demo)}
+	config, address := example(t, "haproxy.cfg", replicas)
+	listensAt(t, nil, exec.Command(path, "-db", "-f", config), address)
+	endpoint := "http://" + address + "/mcp"
+	keepSessions(t, endpoint)
+	old := connectHTTP(t, endpoint, versions[0], nil)
+	t.Logf("%d calls", during(t, endpoint, parttest.Times(20, 50), rolling(replicas, func(r *replica) {
+		r.restart(t)
+		until(t, "HAProxy has found the replica ready", func() bool { return r.wasReady(t) })
+	})))
+	if err := shortRun(old, 0); err == nil || !strings.Contains(err.Error(), "session not found") { // its stream may have heard it first
+		t.Errorf("a session whose replica has ended comes to %v, want that it is not found", err)
+	}
+	keepSessions(t, endpoint)
+}
+
+// wasReady reports whether the replica has said to anybody that it is ready.
+func (r *replica) wasReady(t *testing.T) bool {
+	t.Helper()
+	resp, err := http.Get("http://" + r.address + "/metrics")
+	fine(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	fine(t, err)
+	return strings.Contains(string(text), `mcsh_http_requests_total{method="GET",route="/readyz",status="200"}`)
+}
+
+// TestNginx: the example of nginx serves both eras, also when a replica has gone.
 func TestNginx(t *testing.T) {
 	t.Parallel()
-	path, err := exec.LookPath("nginx")
-	if err != nil {
-		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
-			parttest.Missing(t, "nginx is not installed; .ci/run parts installs it")
-		}
-	}
+	path := balancerPath(t, "nginx")
 	demo := object{"demo": object{"builtin": "demo"}}
-	first, second := newReplica(t, demo), newReplica(t, demo)
-	address, dir := freeAddress(t), t.TempDir()
-	example, err := os.ReadFile(filepath.Join("..", "..", "examples", "replicas", "nginx.conf"))
-	fine(t, err)
-	fine(t, os.WriteFile(filepath.Join(dir, "mcsh.conf"), []byte(strings.NewReplacer(
-		"127.0.0.1:8810", address, "127.0.0.1:8811", first.address, "127.0.0.1:8812", second.address).Replace(string(example))), 0o600))
-	whole := "daemon off; master_process off; pid nginx.pid; error_log stderr; events {}\nhttp { access_log off;"
+	replicas := []*replica{newReplica(t, demo), newReplica(t, demo)}
+	config, address := example(t, "nginx.conf", replicas)
+	dir := filepath.Dir(config)
+	whole := fmt.Sprintf("daemon off; master_process off; pid %s/pid; error_log stderr; events {}\nhttp { access_log off;", dir)
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-		whole += fmt.Sprintf(" %s_temp_path %s;", kind, filepath.Join(dir, kind))
+		whole += fmt.Sprintf(" %s_temp_path %s/%s;", kind, dir, kind)
 	}
-	fine(t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(whole+" include mcsh.conf; }\n"), 0o600))
-	listensAt(t, nil, exec.Command(path, "-p", dir, "-c", filepath.Join(dir, "nginx.conf"), "-e", "stderr"), address)
+	main := filepath.Join(dir, "main.conf")
+	fine(t, os.WriteFile(main, []byte(whole+" include nginx.conf; }\n"), 0o600))
+	listensAt(t, nil, exec.Command(path, "-p", dir, "-c", main, "-e", "stderr"), address)
 	endpoint := "http://" + address + "/mcp"
-	for range 8 { // each client has its own connections, and nginx several
+	keepSessions(t, endpoint)
+	for _, r := range replicas {
+		fine(t, r.Process.Signal(syscall.SIGTERM))
+		r.ends(t, patience)
+		keepSessions(t, endpoint)
+		during(t, endpoint, 4, func() {
+			r.start(t)
+			until(t, "the replica is ready", func() bool { return isReady(t.Context(), r.address) })
+		})
+	}
+}
+
+// keepSessions has clients of the older era call several times each.
+func keepSessions(t *testing.T, endpoint string) {
+	t.Helper()
+	for range 6 { // several sessions, since one could stay by chance
 		session := connectHTTP(t, endpoint, versions[0], nil)
-		for n := range 3 {
+		for n := range 4 {
 			fine(t, shortRun(session, 2*n))
 		}
 	}
-	t.Logf("%d calls", during(t, endpoint, parttest.Times(20, 50), rolling([]*replica{first, second}, func(r *replica) {
-		r.restart(t)
-		until(t, "a replica is ready", func() bool { return isReady(t.Context(), r.address) })
-	})))
-	fine(t, shortRun(connectHTTP(t, endpoint, versions[0], nil), 0))
+}
+
+// balancerPath returns where a load balancer is.
+func balancerPath(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		path, err = exec.LookPath(filepath.Join("/usr/sbin", name)) // where Debian has it, which is not on the path of every user
+	}
+	if err != nil {
+		parttest.Missing(t, "%s is not installed; .ci/run parts installs it", name)
+	}
+	return path
+}
+
+// example writes an example of a load balancer with the addresses of the test, and returns the file and its address.
+func example(t *testing.T, name string, replicas []*replica) (path, address string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "replicas", name))
+	fine(t, err)
+	path, address = filepath.Join(t.TempDir(), name), freeAddress(t)
+	ports := strings.NewReplacer("127.0.0.1:8810", address, "127.0.0.1:8811", replicas[0].address, "127.0.0.1:8812", replicas[1].address)
+	fine(t, os.WriteFile(path, []byte(ports.Replace(string(text))), 0o600))
+	return path, address
 }
 
 // asking is a server with a tool that asks its caller for a name.
