@@ -93,6 +93,7 @@ func atOnce(ctx context.Context, s store.Store) map[string]error {
 }
 
 func TestS3Busy(t *testing.T) {
+	t.Parallel()
 	s, current := withFaults(t, storetest.S3(t))
 	mustPut(t, s, "there", "there")
 	for _, failures := range []int{2, 1000} { // of each request
@@ -120,6 +121,7 @@ func TestS3Busy(t *testing.T) {
 
 // TestS3Silent has a server that takes requests and never answers.
 func TestS3Silent(t *testing.T) {
+	t.Parallel()
 	o := storetest.S3(t)
 	o.Timeout = 500 * time.Millisecond
 	impatient, current := withFaults(t, o)
@@ -155,6 +157,7 @@ func stall(r *http.Request) {
 
 // TestS3StopsInTheMiddle: of an answer that stands still, or breaks off, what came is never the whole object.
 func TestS3StopsInTheMiddle(t *testing.T) {
+	t.Parallel()
 	o := storetest.S3(t)
 	o.Timeout = 500 * time.Millisecond
 	s, current := withFaults(t, o)
@@ -204,6 +207,7 @@ func TestS3StopsInTheMiddle(t *testing.T) {
 
 // TestS3WrongAnswers has servers that send other bytes than those asked for.
 func TestS3WrongAnswers(t *testing.T) {
+	t.Parallel()
 	s, current := withFaults(t, storetest.S3(t))
 	mustPut(t, s, "there", text(100))
 	for name, c := range map[string]struct {
@@ -249,6 +253,7 @@ func TestS3WrongAnswers(t *testing.T) {
 
 // TestS3LostAnswers: a put whose answer was lost is tried again, and finds its own object in the way.
 func TestS3LostAnswers(t *testing.T) {
+	t.Parallel()
 	s, current := withFaults(t, storetest.S3(t))
 	mustPut(t, s, "others", "theirs")
 	for _, c := range []struct {
@@ -289,6 +294,7 @@ func TestS3LostAnswers(t *testing.T) {
 }
 
 func TestOpenS3(t *testing.T) {
+	t.Parallel()
 	good := storetest.S3(t)
 	with := func(change func(*store.S3Options)) store.S3Options {
 		o := good
@@ -344,8 +350,29 @@ func TestOpenS3(t *testing.T) {
 	}
 }
 
+// TestPlatformIdentity: without an access key the platform gives one, here that of a container.
+func TestPlatformIdentity(t *testing.T) {
+	o := storetest.S3(t)
+	identity := fmt.Sprintf(`{"AccessKeyId":%q,"SecretAccessKey":%q,"Expiration":%q}`, o.AccessKey, o.SecretKey, time.Now().Add(time.Hour).Format(time.RFC3339))
+	o.AccessKey, o.SecretKey = "", ""
+	given := true
+	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if !given {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = io.WriteString(w, identity)
+	}))
+	mustPut(t, openS3(t, o), "a", "x")
+	given = false
+	if _, err := store.OpenS3(t.Context(), o); err == nil || !strings.Contains(err.Error(), "set AWS_ACCESS_KEY_ID") {
+		t.Errorf("a platform without an identity: %v", err)
+	}
+}
+
 // TestS3Pages lists more objects than a server puts into an answer, and leaves out those of others.
 func TestS3Pages(t *testing.T) {
+	t.Parallel()
 	const objects = 1010
 	o := storetest.S3(t)
 	outer := openS3(t, o)
