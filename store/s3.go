@@ -154,8 +154,8 @@ func (s *S3) Put(ctx context.Context, name string, data io.Reader, size int64) e
 	exact := &exactReader{ctx: ctx, from: data, left: size, whole: true}
 	if size > s3Buffer {
 		once := &closable{from: exact}
-		defer once.close()
 		_, err := s.tryPut(ctx, rand.Text(), name, upload{once, size, ""})
+		once.close()
 		return s.failed(ctx, "writing", name, cmp.Or(exact.failed, err))
 	}
 	held := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
@@ -252,7 +252,9 @@ func (s *S3) get(ctx context.Context, name string, offset, length int64) (io.Rea
 		body.Close()
 		return nil, err
 	}
-	return &exactReader{ctx: ctx, from: body, left: size, closer: body}, nil
+	return &exactReader{ctx: ctx, from: body, left: size, closer: body, describe: func(err error) error {
+		return s.failed(ctx, "reading", name, err)
+	}}, nil
 }
 
 // rangeSize returns how many bytes a server has to send, by its header such as "bytes 10-19/4000".
@@ -326,7 +328,7 @@ func isNotFound(err error) bool { return minio.ToErrorResponse(err).Code == mini
 
 // failed says what failed where, and why, in bounded words without the request. It returns nil for no error.
 func (s *S3) failed(ctx context.Context, doing, name string, err error) error {
-	var answer minio.ErrorResponse
+	answer, answered := errors.AsType[minio.ErrorResponse](err)
 	switch {
 	case err == nil:
 		return nil
@@ -334,7 +336,7 @@ func (s *S3) failed(ctx context.Context, doing, name string, err error) error {
 		err = context.Cause(ctx)
 	case isNotFound(err):
 		err = ErrNotFound
-	case errors.As(err, &answer):
+	case answered:
 		hint := ""
 		if answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized {
 			hint = "; check the credentials: they need s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket"

@@ -184,7 +184,7 @@ func TestS3StopsInTheMiddle(t *testing.T) {
 		current.Store(&half)
 		for _, r := range [][2]int64{{0, -1}, {10, -1}, {10, 100_000}} {
 			got, err := get(t.Context(), s, "there", r[0], r[1])
-			if err == nil || !strings.Contains(err.Error(), c.want) {
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `reading "there" in bucket "bucket" at http`) {
 				t.Errorf("a server that %s: %d bytes, %v", name, len(got), err)
 			}
 			if name == "breaks off" && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -248,6 +248,30 @@ func TestS3WrongAnswers(t *testing.T) {
 	}
 	if len(rows) != 2 || !strings.Contains(rows[1], "does not list by name") {
 		t.Errorf("a list without an end is %q", rows)
+	}
+}
+
+// TestS3EndlessPage: a list whose page does not end takes neither all memory nor all time.
+func TestS3EndlessPage(t *testing.T) {
+	t.Parallel()
+	s, current := withFaults(t, storetest.S3(t))
+	endless := fault(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
+		row := []byte("<Contents><Key>" + strings.Repeat("k", 1<<20) + "</Key></Contents>")
+		_, err := io.WriteString(w, "<ListBucketResult>")
+		for err == nil {
+			_, err = w.Write(row)
+		}
+		return true
+	})
+	current.Store(&endless)
+	n := 0
+	for o, err := range s.List(t.Context(), "") {
+		if n++; err == nil || n > 1 {
+			t.Fatalf("the list has %.20s", o.Name)
+		}
+	}
+	if n == 0 {
+		t.Error("the list is empty and has no error")
 	}
 }
 
