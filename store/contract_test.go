@@ -1,11 +1,11 @@
 package store_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -53,11 +53,11 @@ func names(t *testing.T, s store.Store, prefix string) []string {
 
 // text returns n bytes in which no two parts are alike.
 func text(n int) string {
-	var b bytes.Buffer
-	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintf(&b, "%d ", i)
+	b := make([]byte, 0, n+20)
+	for i := int64(0); len(b) < n; i++ {
+		b = append(strconv.AppendInt(b, i, 36), ' ')
 	}
-	return b.String()[:n]
+	return string(b[:n])
 }
 
 // contract runs what holds for every store.

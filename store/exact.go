@@ -18,6 +18,8 @@ type exactReader struct {
 	whole  bool      // nothing may follow
 	closer io.Closer // nil: none
 	failed error     // of the last read; nil: none, or the end
+
+	describe func(error) error // says what failed where; nil: whoever reads does
 }
 
 // Read implements [io.Reader].
@@ -25,6 +27,9 @@ func (r *exactReader) Read(p []byte) (int, error) {
 	n, err := r.read(p)
 	if err != nil && err != io.EOF {
 		r.failed = err
+		if r.describe != nil {
+			err = r.describe(err)
+		}
 	}
 	return n, err
 }

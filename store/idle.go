@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// maxPage bounds a page of a list in bytes: 1,000 rows of a name of 1 KiB, escaped, and what servers say of an object.
+const maxPage = 16 << 20
+
 // An idleLimit ends requests whose server is silent for wait: objects have many sizes, so no request has a bound as a whole.
 // The time that the caller takes to write or to read does not count.
 type idleLimit struct {
@@ -22,7 +25,7 @@ func (l idleLimit) RoundTrip(request *http.Request) (*http.Response, error) {
 	silent := func() { cancel(fmt.Errorf("the server was silent for %s", l.wait)) }
 	sending := &clock{wait: l.wait, timer: time.AfterFunc(l.wait, silent)}
 	request = request.WithContext(ctx)
-	if body := request.Body; body != nil {
+	if body := request.Body; body != nil && body != http.NoBody {
 		request.Body = &timedBody{ReadCloser: body, ctx: ctx, begin: sending.stop, end: sending.start, close: func() {}}
 	}
 	response, err := l.next.RoundTrip(request)
@@ -31,6 +34,9 @@ func (l idleLimit) RoundTrip(request *http.Request) (*http.Response, error) {
 		err = causeOf(ctx, err)
 		cancel(nil)
 		return nil, err
+	}
+	if request.URL.Query().Has("list-type") { // minio-go reads it without a bound
+		response.Body = http.MaxBytesReader(nil, response.Body, maxPage)
 	}
 	receiving := &clock{wait: l.wait, timer: time.AfterFunc(l.wait, silent)}
 	receiving.stop() // until somebody reads

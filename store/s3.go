@@ -26,11 +26,12 @@ import (
 )
 
 const (
-	s3Timeout  = 30 * time.Second       // without a byte from the server, or to it, by default
-	s3Attempts = 5                      // of a request; the waits between them are 0.2 to 1 s
-	s3Pause    = 100 * time.Millisecond // after the first refusal because of another request, and more after each
-	s3Buffer   = 8 << 20                // bytes of an object that are held in memory, so that they can be sent again
-	s3Writer   = "Mcsh-Put"             // metadata: a random value of the Put that has written an object
+	s3Timeout    = 30 * time.Second       // without a byte from the server, or to it, by default
+	identityWait = 10 * time.Second       // for the first identity of the platform
+	s3Attempts   = 5                      // of a request; the waits between them are 0.2 to 1 s
+	s3Pause      = 100 * time.Millisecond // after the first refusal because of another request, and more after each
+	s3Buffer     = 8 << 20                // bytes of an object that are held in memory, so that they can be sent again
+	s3Writer     = "Mcsh-Put"             // metadata: a random value of the Put that has written an object
 )
 
 // S3Options says where objects are, and as whom they are read and written.
@@ -68,21 +69,17 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 			return nil, fmt.Errorf("the prefix of the S3 store: %w", err)
 		}
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableCompression = true // objects are read as they are
-	transport.MaxIdleConnsPerHost = 16
 	options := &minio.Options{
-		Creds:      credentials.NewIAM(""),
 		Secure:     endpoint.Scheme == "https",
-		Transport:  idleLimit{transport, cmp.Or(o.Timeout, s3Timeout)},
+		Transport:  newTransport(cmp.Or(o.Timeout, s3Timeout)),
 		Region:     o.Region,
 		MaxRetries: s3Attempts,
 	}
-	if o.AccessKey != "" {
-		options.Creds = credentials.NewStaticV4(o.AccessKey, o.SecretKey, o.SessionToken)
-	}
 	if o.Endpoint != "" {
 		options.Region = cmp.Or(o.Region, "us-east-1")
+	}
+	if options.Creds, err = o.identity(ctx, options.Transport); err != nil {
+		return nil, err
 	}
 	client, err := minio.New(endpoint.Host, options)
 	if err != nil {
@@ -94,6 +91,28 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+func newTransport(wait time.Duration) http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DisableCompression = true // objects are read as they are
+	t.MaxIdleConnsPerHost = 16
+	return idleLimit{t, wait}
+}
+
+// identity returns what signs requests. An identity of the platform is renewed before it ends.
+func (o S3Options) identity(ctx context.Context, transport http.RoundTripper) (*credentials.Credentials, error) {
+	if o.AccessKey != "" {
+		return credentials.NewStaticV4(o.AccessKey, o.SecretKey, o.SessionToken), nil
+	}
+	c := credentials.New(&credentials.IAM{Region: o.Region})
+	ctx, cancel := context.WithTimeout(ctx, identityWait)
+	defer cancel()
+	if _, err := c.GetWithContext(&credentials.CredContext{Client: &http.Client{Transport: transport}, Context: ctx}); err != nil {
+		return nil, fmt.Errorf("the S3 store has no access key, and this machine has no identity at Amazon (web identity, container, instance); "+
+			"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
+	}
+	return c, nil
 }
 
 // parseEndpoint parses the URL of a server.
@@ -135,13 +154,14 @@ func (s *S3) Put(ctx context.Context, name string, data io.Reader, size int64) e
 	exact := &exactReader{ctx: ctx, from: data, left: size, whole: true}
 	if size > s3Buffer {
 		once := &closable{from: exact}
-		defer once.close()
 		_, err := s.tryPut(ctx, rand.Text(), name, upload{once, size, ""})
+		once.close()
 		return s.failed(ctx, "writing", name, cmp.Or(exact.failed, err))
 	}
-	held, err := io.ReadAll(exact)
+	held := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	_, err := held.ReadFrom(exact)
 	if err == nil {
-		err = s.put(ctx, name, held)
+		err = s.put(ctx, name, held.Bytes())
 	}
 	return s.failed(ctx, "writing", name, err)
 }
@@ -232,7 +252,9 @@ func (s *S3) get(ctx context.Context, name string, offset, length int64) (io.Rea
 		body.Close()
 		return nil, err
 	}
-	return &exactReader{ctx: ctx, from: body, left: size, closer: body}, nil
+	return &exactReader{ctx: ctx, from: body, left: size, closer: body, describe: func(err error) error {
+		return s.failed(ctx, "reading", name, err)
+	}}, nil
 }
 
 // rangeSize returns how many bytes a server has to send, by its header such as "bytes 10-19/4000".
@@ -306,7 +328,7 @@ func isNotFound(err error) bool { return minio.ToErrorResponse(err).Code == mini
 
 // failed says what failed where, and why, in bounded words without the request. It returns nil for no error.
 func (s *S3) failed(ctx context.Context, doing, name string, err error) error {
-	var answer minio.ErrorResponse
+	answer, answered := errors.AsType[minio.ErrorResponse](err)
 	switch {
 	case err == nil:
 		return nil
@@ -314,7 +336,7 @@ func (s *S3) failed(ctx context.Context, doing, name string, err error) error {
 		err = context.Cause(ctx)
 	case isNotFound(err):
 		err = ErrNotFound
-	case errors.As(err, &answer):
+	case answered:
 		hint := ""
 		if answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized {
 			hint = "; check the credentials: they need s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket"

@@ -18,6 +18,7 @@ func openS3(t testing.TB, o store.S3Options) *store.S3 {
 }
 
 func TestS3(t *testing.T) {
+	t.Parallel()
 	server := storetest.S3(t)
 	n := 0
 	contract(t, func(t *testing.T) store.Store {

@@ -40,11 +40,13 @@ func readKeys(t testing.TB, text string) store.Keys {
 }
 
 func TestSealedDirectory(t *testing.T) {
+	t.Parallel()
 	keys := readKeys(t, line("one", 'a'))
 	contract(t, func(t *testing.T) store.Store { return store.Seal(openDirectory(t, t.TempDir()), keys) })
 }
 
 func TestSealedS3(t *testing.T) {
+	t.Parallel()
 	server, keys, n := storetest.S3(t), readKeys(t, line("one", 'a')), 0
 	contract(t, func(t *testing.T) store.Store {
 		o := server

@@ -19,12 +19,13 @@ var (
 // "runs/r_1/0" there is no "runs/r_1", which a directory cannot hold. Its methods may be called concurrently, and end when
 // their context does; that of Get ends the reading, too. Other errors than those above say what failed where.
 type Store interface {
-	// Put writes an object of size bytes, whole or not at all. If there is one of that name, it is left as it is and the
-	// error is ErrExists. After another error nobody knows whether the object was written.
+	// Put writes an object of size bytes, whole or not at all. If somebody else has written one of that name, it is left as it
+	// is and the error is ErrExists. After an error of data, which has to have exactly size bytes, there is no object. After
+	// another error nobody knows: the answer of the store may have been lost. Put does not read data after its return.
 	Put(ctx context.Context, name string, data io.Reader, size int64) error
 
 	// Get reads up to length bytes of an object from offset on; all the rest if length is negative. The error is ErrNotFound
-	// if there is no such object. What is read is what was written, or reading fails.
+	// if there is no such object. What is read is what was written, or reading fails. Beyond the end nothing is read.
 	Get(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 
 	// List returns the objects whose names begin with prefix, in the order of their names.

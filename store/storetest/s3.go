@@ -3,6 +3,8 @@ package storetest
 
 import (
 	"context"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -74,6 +76,7 @@ func proxy(t testing.TB, socket string) string {
 			r.SetURL(target)
 			r.Out.Host = r.In.Host // which is signed
 		},
+		ErrorLog: log.New(io.Discard, "", 0), // of clients that leave, as tests do
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "unix", socket)
