@@ -1,11 +1,11 @@
 package store_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -53,11 +53,11 @@ func names(t *testing.T, s store.Store, prefix string) []string {
 
 // text returns n bytes in which no two parts are alike.
 func text(n int) string {
-	var b bytes.Buffer
-	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintf(&b, "%d ", i)
+	b := make([]byte, 0, n+20)
+	for i := int64(0); len(b) < n; i++ {
+		b = append(strconv.AppendInt(b, i, 36), ' ')
 	}
-	return b.String()[:n]
+	return string(b[:n])
 }
 
 // contract runs what holds for every store.
@@ -109,7 +109,7 @@ func oneWins(t *testing.T, s store.Store) {
 
 func sizesAndRanges(t *testing.T, s store.Store) {
 	const chunk = 64 << 10
-	for _, size := range []int{0, 1, chunk - 1, chunk, chunk + 1, 3*chunk - 1, 5 << 20} {
+	for _, size := range []int{0, 1, chunk - 1, chunk, chunk + 1, 3*chunk - 1, 5 << 20, 9 << 20} {
 		name, data := fmt.Sprint("sizes/", size), text(size)
 		mustPut(t, s, name, data)
 		if got := names(t, s, name); len(got) != 1 || got[0] != fmt.Sprintf("%s %d", name, size) {
@@ -222,6 +222,9 @@ func badReaders(t *testing.T, s store.Store) {
 		"fails":         {io.MultiReader(strings.NewReader(text(70_000)), iotest.ErrReader(broken)), 100_000, broken},
 		"fails late":    {io.MultiReader(strings.NewReader(text(70_000)), iotest.ErrReader(broken)), 70_000, broken},
 		"empty":         {strings.NewReader(""), 1, io.ErrUnexpectedEOF},
+		"short, large":  {strings.NewReader(text(9<<20 - 1)), 9 << 20, io.ErrUnexpectedEOF},
+		"long, large":   {strings.NewReader(text(9<<20 + 1)), 9 << 20, nil},
+		"fails, large":  {io.MultiReader(strings.NewReader(text(9<<20-1)), iotest.ErrReader(broken)), 9 << 20, broken},
 		"short":         {strings.NewReader(text(99_999)), 100_000, io.ErrUnexpectedEOF},
 		"long":          {strings.NewReader(text(100_001)), 100_000, nil},
 		"not empty":     {strings.NewReader("x"), 0, nil},

@@ -153,28 +153,32 @@ func (d *Directory) sweep(now time.Time) {
 	}
 }
 
-// link gives a draft its name if there is no object of that name.
+// link gives a draft its name if there is no object of that name. Others may remove its folder meanwhile, while it is empty.
 func (d *Directory) link(draft, name string) error {
 	var err error
 	for range linkTries {
 		if err = d.root.MkdirAll(path.Dir(name), 0o700); err == nil {
-			err = d.root.Link(draft, name)
+			if err = d.root.Link(draft, name); errors.Is(err, fs.ErrExist) {
+				return d.taken(draft, name)
+			}
 		}
-		if !errors.Is(err, fs.ErrNotExist) { // else somebody has removed the folder, which was empty
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			break
 		}
 	}
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
+	return err
+}
+
+// taken returns why a draft cannot have a name that is there. A network file system can repeat a request whose answer was
+// lost, and then finds what it has made itself: that is no error.
+func (d *Directory) taken(draft, name string) error {
 	there, err := d.root.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // it was deleted just now
+	if errors.Is(err, fs.ErrNotExist) { // it was deleted just now
 		return ErrExists
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
-	// A network file system can repeat a request whose answer was lost, and then finds what it has made itself.
 	if ours, err := d.root.Lstat(draft); err == nil && os.SameFile(ours, there) {
 		return nil
 	}

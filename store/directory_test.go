@@ -24,6 +24,7 @@ func openDirectory(t testing.TB, dir string) *store.Directory {
 }
 
 func TestDirectory(t *testing.T) {
+	t.Parallel()
 	contract(t, func(t *testing.T) store.Store { return openDirectory(t, t.TempDir()+"/new/store") })
 }
 

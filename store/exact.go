@@ -17,10 +17,19 @@ type exactReader struct {
 	left   int64     // bytes
 	whole  bool      // nothing may follow
 	closer io.Closer // nil: none
+	failed error     // of the last read; nil: none, or the end
 }
 
 // Read implements [io.Reader].
 func (r *exactReader) Read(p []byte) (int, error) {
+	n, err := r.read(p)
+	if err != nil && err != io.EOF {
+		r.failed = err
+	}
+	return n, err
+}
+
+func (r *exactReader) read(p []byte) (int, error) {
 	if err := context.Cause(r.ctx); err != nil {
 		return 0, err
 	}

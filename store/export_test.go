@@ -1,0 +1,4 @@
+package store
+
+// ParseKeys is there for its fuzz target.
+var ParseKeys = parseKeys
