@@ -3,6 +3,7 @@ package pipelines_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/store"
+	"github.com/mcsh-dev/mcsh/store/storetest"
 )
 
 // troubled is a store that counts what it is asked, and fails as fail says.
@@ -604,6 +606,45 @@ func TestSharedDeletedByHand(t *testing.T) {
 		cancel()
 		following.Wait()
 	})
+}
+
+// TestSharedS3: it works on a server, too, and sealed.
+func TestSharedS3(t *testing.T) {
+	s3, err := store.OpenS3(t.Context(), storetest.S3(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(path, []byte("one:"+base64.StdEncoding.EncodeToString(make([]byte, 32))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := store.ReadKeys(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, objects := t.Context(), store.Seal(s3, keys)
+	a, b := pipelines.NewSharedStore(objects), pipelines.NewSharedStore(objects)
+	if got := state(t, b); got != "" {
+		t.Errorf("at first there is %q", got)
+	}
+	if _, err := a.Save(ctx, "a", saying("one"), 0, ann); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Get(ctx, "a", pipelines.Everybody); err != nil {
+		t.Error(err)
+	}
+	if v, err := b.Adopt(ctx, "a", 1); err != nil || v.Private() {
+		t.Errorf("adopted %+v, %v", v, err)
+	}
+	if _, err := a.Save(ctx, "a", saying("two"), 1, ann); !errors.Is(err, pipelines.ErrTaken) {
+		t.Errorf("an agent saves behind the adoption: %v", err)
+	}
+	if err := a.Remove(ctx, "a", 2); err != nil {
+		t.Error(err)
+	}
+	if got := state(t, pipelines.NewSharedStore(objects)); got != "" {
+		t.Errorf("at the end there is %q", got)
+	}
 }
 
 // FuzzSharedObject: whatever an object holds, nothing breaks, and only what a gateway has written becomes a pipeline.
