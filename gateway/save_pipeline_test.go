@@ -17,6 +17,7 @@ import (
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store"
 )
 
 // laterTools are tools that are there once the world is.
@@ -27,12 +28,17 @@ func unchanged() uint64 { return 0 }
 // newSaving serves a gateway whose callers save pipelines, to alice and bob.
 func newSaving(t *testing.T) (*guarded, *pipelines.Store) {
 	t.Helper()
-	tools := &laterTools{}
 	store := pipelines.NewStore(t.TempDir())
+	return newSavingIn(t, store), store
+}
+
+func newSavingIn(t *testing.T, store *pipelines.Store) *guarded {
+	t.Helper()
+	tools := &laterTools{}
 	set := pipelines.NewSet(store, stages.Deps{Tools: tools, Commands: newSandbox(t), Shapes: schemas.NewShapes(stages.Kinds())}, unchanged)
 	g := newGuarded(t, gateway.Options{Pipelines: set, AllowSave: true})
 	tools.Tools = g.pool
-	return g, store
+	return g
 }
 
 // ask calls a tool and returns the texts of its reply as one.
@@ -185,6 +191,26 @@ func TestSaveMistakes(t *testing.T) {
 	}
 	if list, err := store.List(t.Context()); len(list) > 0 || err != nil {
 		t.Errorf("saved are %v, %v", list, err)
+	}
+}
+
+// TestSaveStoreDown: an agent is told that nothing was saved when the store that gateways share fails, and nothing of the store.
+func TestSaveStoreDown(t *testing.T) {
+	objects, err := store.OpenDirectory(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := pipelines.NewSharedStore(objects)
+	if _, err := saved.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	alice := newSavingIn(t, saved).as(t, "alice", eras[0])
+	if err := objects.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, failed := ask(t, alice, "save_pipeline", `{"name":"a","description":"d","pipeline":[{"type":"preview"}]}`)
+	if !failed || !strings.Contains(text, "SERVER_UNAVAILABLE") || !strings.Contains(text, "nothing was saved") || strings.Contains(text, "closed") {
+		t.Errorf("got %s", text)
 	}
 }
 

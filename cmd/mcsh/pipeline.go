@@ -86,7 +86,7 @@ func (p *program) listPipelines(ctx context.Context, x *dependencies, _ []string
 	if broken == nil {
 		return nil
 	}
-	return configError("correct the directory, or name others with --pipelines", broken)
+	return configError("correct it, or name other directories with --pipelines", broken)
 }
 
 // below is what one should know of the pipeline beside its line.

@@ -95,7 +95,7 @@ func (d *diagnosis) describePipelines(ctx context.Context, pool *upstream.Pool) 
 		d.add(statusOK, "", "%s can be called", texts.Count(fit, "saved pipeline"))
 	}
 	if _, err := set.Store().List(ctx); err != nil {
-		d.add(statusWarning, "correct the directory, or name others with --pipelines", "%v", err)
+		d.add(statusWarning, "correct it, or name other directories with --pipelines", "%v", err)
 	}
 	for i := range d.findings[before:] {
 		d.findings[before+i].Check = "pipelines"

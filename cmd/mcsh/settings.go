@@ -330,6 +330,9 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs
 	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas, s.limits.schemas)
 	o.OnChange, o.Log, o.SignIns = s.changed, s.serverLog, s.signIns
+	if shared := s.pipelines.shared; shared != nil {
+		o.Shapes = state.NewShared(shared)
+	}
 	pool := upstream.NewPool(o)
 	if err := pool.Load(ctx); err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) { // an interrupted read is not a wrong configuration
