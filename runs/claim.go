@@ -22,7 +22,7 @@ func (c *Caller) Claim(ctx context.Context, id, by string) (holder string, relea
 		return "", release, nil
 	case r.inEnded == nil:
 		return id, release, nil
-	case r.row != nil:
+	case r.journal != nil:
 		s.mu.Unlock() // of a run that has ended nothing changes that is used below
 		defer s.mu.Lock()
 		return c.claimShared(ctx, r, by)
@@ -37,61 +37,61 @@ func (c *Caller) Claim(ctx context.Context, id, by string) (holder string, relea
 	}), nil
 }
 
-// claimShared is Claim for an ended run with a row.
+// claimShared is Claim for an ended run with a journal.
 func (c *Caller) claimShared(ctx context.Context, r *run, by string) (holder string, release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	var next part
+	var next entry
 	if by != "" {
-		next = part{Writer: rand.Text(), Claim: &by}
+		next = entry{Writer: rand.Text(), Claim: &by}
 		// Others must find the run that holds the claim, to continue it in turn if this process ends.
-		if w := c.rowOf(by); w != nil {
-			if err := w.flush(ctx); err != nil {
+		if j := c.journalOf(by); j != nil {
+			if err := j.flush(ctx); err != nil {
 				return "", func() {}, unreachable(err)
 			}
 		}
 	}
-	w := r.row
-	if err := w.take(ctx); err != nil {
+	j := r.journal
+	if err := j.take(ctx); err != nil {
 		return "", func() {}, unreachable(err)
 	}
-	defer w.give()
-	holder, err = w.claim(ctx, next)
+	defer j.give()
+	holder, err = j.claim(ctx, next)
 	if err != nil || holder != by || by == "" {
 		return holder, func() {}, unreachable(err)
 	}
-	return by, sync.OnceFunc(func() { w.release(by) }), nil
+	return by, sync.OnceFunc(func() { j.release(by) }), nil
 }
 
 const claimTimeout = 10 * time.Second
 
 // claim returns the holder of the run, once next is written unless there was one. The caller has the turn.
-func (w *row) claim(ctx context.Context, next part) (holder string, err error) {
-	if !w.ended && !errors.Is(w.lost, errTaken) {
+func (j *journal) claim(ctx context.Context, next entry) (holder string, err error) {
+	if !j.ended && !errors.Is(j.lost, errTaken) {
 		if next.Writer == "" {
-			return w.holder, nil // nobody else can continue it
+			return j.holder, nil // nobody else can continue it
 		}
-		if err := w.send(ctx, false); err != nil && !errors.Is(w.lost, errTaken) {
+		if err := j.send(ctx, false); err != nil && !errors.Is(j.lost, errTaken) {
 			return "", err
 		}
 	}
-	_, err = w.follow(ctx, next)
-	return w.holder, err
+	_, err = j.follow(ctx, next)
+	return j.holder, err
 }
 
 // release gives up a claim.
-func (w *row) release(by string) {
-	ctx, cancel := context.WithTimeout(w.s.closing, claimTimeout)
+func (j *journal) release(by string) {
+	ctx, cancel := context.WithTimeout(j.s.closing, claimTimeout)
 	defer cancel()
-	if w.take(ctx) != nil {
+	if j.take(ctx) != nil {
 		return
 	}
-	defer w.give()
+	defer j.give()
 	nobody := ""
-	if _, err := w.follow(ctx, part{}); err == nil && w.holder == by {
-		_, err = w.follow(ctx, part{Writer: rand.Text(), Claim: &nobody})
+	if _, err := j.follow(ctx, entry{}); err == nil && j.holder == by {
+		_, err = j.follow(ctx, entry{Writer: rand.Text(), Claim: &nobody})
 		if err != nil {
-			w.s.problem(fmt.Errorf("a run stays claimed by one that has done nothing: %w", err))
+			j.s.problem(fmt.Errorf("a run stays claimed by one that has done nothing: %j", err))
 		}
 	}
 }
@@ -100,5 +100,5 @@ func unreachable(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the shared store cannot be used: %w", err)
+	return fmt.Errorf("the shared store cannot be used: %j", err)
 }

@@ -53,21 +53,21 @@ func (c *Caller) Fetch(ctx context.Context, id string) (under bool, err error) {
 
 const fetchTimeout = time.Minute
 
-// A fetch reads a row.
+// A fetch reads a journal.
 type fetch struct {
 	s       *Store
 	id      string
 	outputs map[string]*writer
 	next    int
-	moved   time.Time // when the last part was found
+	moved   time.Time // when the last entry was found
 	foreign bool      // the run is another caller's
 	ended   bool
 }
 
-// read reads the parts that are there, up to the end of the run, and reports whether there are any.
+// read reads the entries that are there, up to the end of the run, and reports whether there are any.
 func (f *fetch) read(ctx context.Context, caller string) (moved bool, err error) {
 	for !f.ended && !f.foreign {
-		p, data, err := f.s.readPart(ctx, f.id, f.next)
+		p, data, err := f.s.readEntry(ctx, f.id, f.next)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return moved, nil
@@ -102,7 +102,7 @@ func (f *fetch) add(x piece, data []byte) {
 
 // bury ends a run whose gateway has written nothing for long, if it still writes nothing.
 func (f *fetch) bury(ctx context.Context, caller string) error {
-	err := f.s.writePart(ctx, f.id, f.next, part{Writer: rand.Text(), Caller: caller, Ended: true}, nil)
+	err := f.s.writeEntry(ctx, f.id, f.next, entry{Writer: rand.Text(), Caller: caller, Ended: true}, nil)
 	if errors.Is(err, store.ErrExists) {
 		return nil // it has just written something
 	}
@@ -117,8 +117,8 @@ func (f *fetch) keep(caller string) error {
 		w.end("") // of a run whose gateway has died: what is there of its logs
 		r.outputs[name] = w.o
 	}
-	r.row = &row{s: s, r: r, turn: make(chan struct{}, 1), next: f.next, ended: true, used: time.Now()}
-	r.row.give()
+	r.journal = &journal{s: s, r: r, turn: make(chan struct{}, 1), next: f.next, ended: true, used: time.Now()}
+	r.journal.give()
 	s.mu.Lock()
 	defer s.unlock()
 	if s.runs[f.id] != nil {

@@ -41,8 +41,8 @@ type Store struct {
 type run struct {
 	id, caller  string
 	outputs     map[string]*output
-	continuedBy string        // the run that continues it, where it has no row
-	row         *row          // in the shared store; nil without one
+	continuedBy string        // the run that continues it, where it has no journal
+	journal     *journal      // in the shared store; nil without one
 	inEnded     *list.Element // in ended; nil: the run is under way
 	used        time.Time     // of its last use
 }
@@ -100,7 +100,7 @@ func (c *Caller) Begin() (id string, end func()) {
 	defer s.unlock()
 	r := &run{id: id, caller: c.name, outputs: map[string]*output{}}
 	if s.add(r) && s.o.Shared != nil {
-		r.row = s.newRow(r)
+		r.journal = s.newJournal(r)
 	}
 	return id, sync.OnceFunc(func() { s.endRun(r) })
 }
@@ -125,8 +125,8 @@ func (s *Store) endRun(r *run) {
 	}
 	r.inEnded, r.used = s.ended.PushBack(r), time.Now()
 	s.arm()
-	if r.row != nil {
-		r.row.end()
+	if r.journal != nil {
+		r.journal.end()
 	}
 }
 
@@ -198,8 +198,8 @@ func (s *Store) find(c *Caller, id, name string) *output {
 		}
 		r.used = time.Now()
 		s.ended.MoveToBack(r.inEnded)
-		if r.row != nil {
-			r.row.touch()
+		if r.journal != nil {
+			r.journal.touch()
 		}
 	}
 	return r.outputs[name]

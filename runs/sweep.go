@@ -13,7 +13,7 @@ func (s *Store) sweep() {
 	every := time.NewTicker(max(s.o.TTL/3, time.Second))
 	defer every.Stop()
 	for {
-		for _, prefix := range []string{rowsPrefix, HistoryPrefix} {
+		for _, prefix := range []string{journalPrefix, HistoryPrefix} {
 			if err := s.sweepOnce(prefix); err != nil && s.closing.Err() == nil {
 				s.problem(unreachable(err))
 			}
@@ -29,10 +29,10 @@ func (s *Store) sweep() {
 // HistoryPrefix begins the names of objects that others keep beside the runs, for as long as these. An object there stands alone.
 const HistoryPrefix = "history/"
 
-// sweepOnce removes rows whose last object is too old.
+// sweepOnce removes journals whose last object is too old.
 func (s *Store) sweepOnce(prefix string) error {
 	old := time.Now().Add(-s.o.TTL - skew)
-	var names []string // of one row
+	var names []string // of one journal
 	var last time.Time
 	remove := func() error {
 		if last.After(old) {

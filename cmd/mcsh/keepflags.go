@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/runs"
 )
 
@@ -23,8 +22,14 @@ func addKeep(o *runs.Options) func(*cobra.Command) {
 	}
 }
 
-// openKept returns the store of kept outputs, or nil if its total is zero.
-func (p *program) openKept(o runs.Options, share *memory.Share, log *zap.Logger) (*runs.Store, error) {
+// openKept opens the store that gateways share, if the settings name one, and returns the store of kept outputs, or nil if its
+// total is zero.
+func (p *program) openKept(ctx context.Context, o runs.Options, s *settings, log *zap.Logger) (*runs.Store, error) {
+	var err error
+	if o.Shared, err = s.pipelines.store.open(ctx, p); err != nil {
+		return nil, err
+	}
+	s.pipelines.shared = o.Shared
 	if o.Total == 0 {
 		if o.Shared != nil {
 			return nil, usageError("leave one of them out", "--store shares the runs that are kept, and --keep-total 0 keeps none")
@@ -34,7 +39,7 @@ func (p *program) openKept(o runs.Options, share *memory.Share, log *zap.Logger)
 	if o.TTL <= 0 || o.Output <= 0 || o.Head <= 0 {
 		return nil, usageError("--keep-total 0 keeps nothing", "--keep-for, --keep-stage and --keep-memory must be above zero")
 	}
-	o.Dir, o.Share = p.scratchDir(), share
+	o.Dir, o.Share = p.scratchDir(), s.shares.runs
 	o.Head, o.Output = min(o.Head, o.Output), min(o.Output, o.Total)
 	o.Problem = func(err error) { log.Warn("the shared store", zap.Error(err)) }
 	return runs.New(o), nil

@@ -68,11 +68,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if err != nil {
 		return err
 	}
-	if k.Shared, err = s.pipelines.store.open(ctx, p); err != nil {
-		return err
-	}
-	s.pipelines.shared = k.Shared
-	kept, err := p.openKept(k, s.shares.runs, log)
+	kept, err := p.openKept(ctx, k, &s, log)
 	if err != nil {
 		return err
 	}

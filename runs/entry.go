@@ -12,9 +12,9 @@ import (
 	"github.com/mcsh-dev/mcsh/store"
 )
 
-// A part is an object of a row: a line of JSON and data. Parts say what has been added to a run, how it ended, and which run
+// An entry is an object of a journal: a line of JSON and data. Entries say what has been added to a run, how it ended, and which run
 // continues it.
-type part struct {
+type entry struct {
 	Format int     `json:"format"`
 	Writer string  `json:"writer"` // a random text, by which a gateway knows what it has written
 	Caller string  `json:"caller,omitempty"`
@@ -32,27 +32,27 @@ type piece struct {
 }
 
 const (
-	// partFormat is the version of parts, and of all that stages writes into the outputs of a run: plans, logs, keys of calls.
-	partFormat = 1
+	// entryFormat is the version of entries, and of all that stages writes into the outputs of a run: plans, logs, keys of calls.
+	entryFormat = 1
 
-	maxPart   = 1 << 20 // bytes of data in a part
-	maxPieces = 200     // in a part
+	maxEntry  = 1 << 20 // bytes of data in an entry
+	maxPieces = 200     // in an entry
 	maxObject = 8 << 20 // bytes of an object that is read; outputs have long names now and then
 )
 
 // runID is the form of the ids that Begin makes.
 var runID = regexp.MustCompile(`^r_[a-z2-7]{26}$`)
 
-// objectName names an object of a row. The order of names is that of numbers.
+// objectName names an object of a journal. The order of names is that of numbers.
 func objectName(run string, number int) string {
-	return fmt.Sprintf("%s%s/%08d", rowsPrefix, run, number)
+	return fmt.Sprintf("%s%s/%08d", journalPrefix, run, number)
 }
 
-const rowsPrefix = "runs/"
+const journalPrefix = "runs/"
 
-// encode returns the object of a part.
-func (p part) encode(data []byte) ([]byte, error) {
-	p.Format = partFormat
+// encode returns the object of an entry.
+func (p entry) encode(data []byte) ([]byte, error) {
+	p.Format = entryFormat
 	line, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
@@ -60,55 +60,55 @@ func (p part) encode(data []byte) ([]byte, error) {
 	return append(append(line, '\n'), data...), nil
 }
 
-// decodePart takes an object apart.
-func decodePart(object []byte) (p part, data []byte, err error) {
+// decodeEntry takes an object apart.
+func decodeEntry(object []byte) (p entry, data []byte, err error) {
 	line, data, ok := bytes.Cut(object, []byte("\n"))
 	if !ok {
-		return part{}, nil, errors.New("it has no first line")
+		return entry{}, nil, errors.New("it has no first line")
 	}
 	if err := json.Unmarshal(line, &p); err != nil {
-		return part{}, nil, err
+		return entry{}, nil, err
 	}
-	if p.Format != partFormat {
-		return part{}, nil, fmt.Errorf("it has format %d, and this version of mcsh reads only %d", p.Format, partFormat)
+	if p.Format != entryFormat {
+		return entry{}, nil, fmt.Errorf("it has format %d, and this version of mcsh reads only %d", p.Format, entryFormat)
 	}
 	left := int64(len(data))
 	for _, x := range p.Pieces {
 		if x.Size < 0 || x.Size > left {
-			return part{}, nil, errors.New("it is shorter than its first line says")
+			return entry{}, nil, errors.New("it is shorter than its first line says")
 		}
 		left -= x.Size
 	}
 	if left > 0 {
-		return part{}, nil, errors.New("it is longer than its first line says")
+		return entry{}, nil, errors.New("it is longer than its first line says")
 	}
 	return p, data, nil
 }
 
-// readPart reads an object of a row. The error is [store.ErrNotFound] if it is not there.
-func (s *Store) readPart(ctx context.Context, run string, number int) (p part, data []byte, err error) {
+// readEntry reads an object of a journal. The error is [store.ErrNotFound] if it is not there.
+func (s *Store) readEntry(ctx context.Context, run string, number int) (p entry, data []byte, err error) {
 	name := objectName(run, number)
 	r, err := s.o.Shared.Get(ctx, name, 0, maxObject+1)
 	if err != nil {
-		return part{}, nil, err
+		return entry{}, nil, err
 	}
 	defer r.Close()
 	object, err := io.ReadAll(r)
 	switch {
 	case err != nil:
-		return part{}, nil, err
+		return entry{}, nil, err
 	case len(object) > maxObject:
-		return part{}, nil, fmt.Errorf("object %s has more than %d bytes", name, maxObject)
+		return entry{}, nil, fmt.Errorf("object %s has more than %d bytes", name, maxObject)
 	}
-	if p, data, err = decodePart(object); err != nil {
-		return part{}, nil, fmt.Errorf("object %s cannot be read: %w", name, err)
+	if p, data, err = decodeEntry(object); err != nil {
+		return entry{}, nil, fmt.Errorf("object %s cannot be read: %w", name, err)
 	}
 	return p, data, nil
 }
 
-// writePart writes an object of a row. If there is one already that this call or an earlier one with the same part has
+// writeEntry writes an object of a journal. If there is one already that this call or an earlier one with the same entry has
 // written, that is no error; else the error is [store.ErrExists].
-func (s *Store) writePart(ctx context.Context, run string, number int, p part, data []byte) error {
+func (s *Store) writeEntry(ctx context.Context, run string, number int, p entry, data []byte) error {
 	object, err := p.encode(data)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s *Store) writePart(ctx context.Context, run string, number int, p part, d
 	if !errors.Is(err, store.ErrExists) {
 		return err
 	}
-	there, _, err := s.readPart(ctx, run, number)
+	there, _, err := s.readEntry(ctx, run, number)
 	if err == nil && there.Writer != p.Writer {
 		err = store.ErrExists
 	}
