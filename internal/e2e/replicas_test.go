@@ -230,6 +230,31 @@ func shortRun(session *mcp.ClientSession, n int) error {
 	return nil
 }
 
+// TestStopped: a call that takes longer than the grace is answered with how to go on.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	for _, version := range versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			p, endpoint := serveHTTP(t, object{"demo": object{"builtin": "demo"}}, "--grace", "500ms")
+			session := connectHTTP(t, endpoint, version, nil)
+			ended := make(chan error, 1)
+			go func() {
+				res, err := session.CallTool(context.Background(), pipelineCall([]object{toolStage("demo", "slow", object{"ms": 60_000})}))
+				if err == nil {
+					err = errors.New(textOf(res))
+				}
+				ended <- err
+			}()
+			until(t, "the call runs", func() bool { return p.counts(t, endpoint, "mcsh_tool_calls_active 1") })
+			fine(t, p.Process.Signal(syscall.SIGTERM))
+			if got := (<-ended).Error(); !strings.Contains(got, "CANCELLED") || !strings.Contains(got, "forgets this run: run the pipeline again") {
+				t.Errorf("the call ended with %q", got)
+			}
+		})
+	}
+}
+
 // TestLostSession: a session of the older era that another replica has is unknown, so the client begins a new one there.
 func TestLostSession(t *testing.T) {
 	t.Parallel()
@@ -282,7 +307,9 @@ func TestHAProxy(t *testing.T) {
 	old := connectHTTP(t, endpoint, versions[0], nil)
 	t.Logf("%d calls", during(t, endpoint, parttest.Times(20, 50), rolling(replicas, func(r *replica) {
 		r.restart(t)
-		until(t, "HAProxy has found the replica ready", func() bool { return r.wasReady(t) })
+		until(t, "HAProxy has found the replica ready", func() bool {
+			return r.counts(t, "http://"+r.address+"/mcp", `mcsh_http_requests_total{method="GET",route="/readyz",status="200"}`)
+		})
 	})))
 	if err := shortRun(old, 0); err == nil || !strings.Contains(err.Error(), "session not found") { // its stream may have heard it first
 		t.Errorf("a session whose replica has ended comes to %v, want that it is not found", err)
@@ -290,15 +317,15 @@ func TestHAProxy(t *testing.T) {
 	keepSessions(t, endpoint)
 }
 
-// wasReady reports whether the replica has said to anybody that it is ready.
-func (r *replica) wasReady(t *testing.T) bool {
+// counts reports whether the metrics of a gateway have a line that begins with a text.
+func (p *process) counts(t *testing.T, endpoint, line string) bool {
 	t.Helper()
-	resp, err := http.Get("http://" + r.address + "/metrics")
+	resp, err := http.Get(strings.TrimSuffix(endpoint, "/mcp") + "/metrics")
 	fine(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	fine(t, err)
-	return strings.Contains(string(text), `mcsh_http_requests_total{method="GET",route="/readyz",status="200"}`)
+	return strings.Contains(string(text), "\n"+line)
 }
 
 // TestNginx: the example of nginx serves both eras, also when a replica has gone.
