@@ -108,10 +108,17 @@ func TestDrafts(t *testing.T) {
 	if got := names(t, s, ""); len(got) > 0 {
 		t.Errorf("there are %q", got)
 	}
-	mustPut(t, openDirectory(t, dir), "a/b", "x") // another gateway begins
+	d := openDirectory(t, dir) // another gateway begins
+	mustPut(t, d, "a/b", "x")
 	entries, err := os.ReadDir(drafts)
 	if err != nil || len(entries) != 1 || entries[0].Name() != "young" {
 		t.Errorf("there are the drafts %v, %v", entries, err)
+	}
+	if err := d.Put(t.Context(), "a/c", strings.NewReader("short"), 100); err == nil {
+		t.Error("an object is shorter than announced")
+	}
+	if entries, err = os.ReadDir(drafts); err != nil || len(entries) != 1 {
+		t.Errorf("a failed put leaves %v, %v", entries, err)
 	}
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -125,6 +132,23 @@ func TestDrafts(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRepeatedLink has what a network file system leaves that repeats the request whose answer was lost.
+func TestRepeatedLink(t *testing.T) {
+	dir := t.TempDir()
+	d := openDirectory(t, dir)
+	mustPut(t, d, "a/object", "x")
+	write(t, filepath.Join(dir, "another draft"), "x")
+	if err := os.Link(filepath.Join(dir, "a/object"), filepath.Join(dir, "draft")); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Taken(d, "draft", "a/object"); err != nil {
+		t.Errorf("an object is in its own way: %v", err)
+	}
+	if err := store.Taken(d, "another draft", "a/object"); !errors.Is(err, store.ErrExists) {
+		t.Errorf("an object of another one: %v", err)
 	}
 }
 
