@@ -194,6 +194,45 @@ func TestSaveMistakes(t *testing.T) {
 	}
 }
 
+// TestSaveShared: an agent saves a pipeline on one gateway and calls it on another at once. Another caller has it when a person has
+// adopted it there.
+func TestSaveShared(t *testing.T) {
+	objects, err := store.OpenDirectory(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := objects.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	first, second := pipelines.NewSharedStore(objects), pipelines.NewSharedStore(objects)
+	here, there := newSavingIn(t, first), newSavingIn(t, second)
+	if list, err := second.List(t.Context()); err != nil || len(list) != 0 { // it has read the store before
+		t.Fatal(list, err)
+	}
+	if text, failed := ask(t, here.as(t, "alice", eras[0]), "save_pipeline", `{"name":"item_name","description":"d","pipeline":`+itemNames+`}`); failed {
+		t.Fatal(text)
+	}
+	const call = `[{"type":"tool","server":"pipelines","name":"item_name"}]`
+	alice, bob := there.as(t, "alice", eras[1]), there.as(t, "bob", eras[0])
+	if text, _ := pipe(t, alice, call); text != "item 1\n" {
+		t.Errorf("its caller gets %q", text)
+	}
+	if text, _ := pipe(t, bob, call); !strings.Contains(text, "UNKNOWN_") {
+		t.Errorf("another caller gets %q", text)
+	}
+	if _, err := second.Adopt(t.Context(), "item_name", 1); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := pipe(t, bob, call); text != "item 1\n" {
+		t.Errorf("another caller gets %q of what was adopted", text)
+	}
+	if text, failed := ask(t, here.as(t, "alice", eras[1]), "save_pipeline", `{"name":"item_name","version":1,"description":"e","pipeline":`+itemNames+`}`); !failed || !strings.Contains(text, "is taken") {
+		t.Errorf("replacing what was adopted on another gateway: %s", text)
+	}
+}
+
 // TestSaveStoreDown: an agent is told that nothing was saved when the store that gateways share fails, and nothing of the store.
 func TestSaveStoreDown(t *testing.T) {
 	objects, err := store.OpenDirectory(t.TempDir())

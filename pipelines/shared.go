@@ -137,6 +137,8 @@ func (m *shared) version(ctx context.Context, name string, number int) (Version,
 		return v, nil
 	case h == nil || !slices.Contains(h.numbers, number): // callers may ask for any
 		return Version{}, ErrNotFound
+	case number == h.Number && h.err == nil && !h.Removed:
+		return h.Version, nil
 	}
 	e, err := m.read(ctx, name, number)
 	switch {
@@ -166,15 +168,20 @@ func (m *shared) versions(ctx context.Context, name string) ([]Version, error) {
 	all.SetLimit(readAtOnce)
 	for i, number := range h.numbers {
 		all.Go(func() error {
-			if found[i], errs[i] = m.version(ctx, name, number); errors.Is(errs[i], ErrNotFound) { // it is a removal, or gone
-				errs[i] = nil
-			}
+			found[i], errs[i] = m.version(ctx, name, number)
 			return nil
 		})
 	}
 	_ = all.Wait()
+	var failed error // one of many of the same kind
+	errs = slices.DeleteFunc(errs, func(err error) bool {
+		if errors.Is(err, ErrStore) {
+			failed = err
+		}
+		return errors.Is(err, ErrStore) || errors.Is(err, ErrNotFound) // which is a removal, or gone
+	})
 	slices.Reverse(found)
-	return slices.DeleteFunc(found, func(v Version) bool { return v.Number == 0 }), errors.Join(errs...)
+	return slices.DeleteFunc(found, func(v Version) bool { return v.Number == 0 }), errors.Join(append(errs, failed)...)
 }
 
 // errDamaged is wrapped by the error of an object that holds no entry.
@@ -187,7 +194,7 @@ func (m *shared) read(ctx context.Context, name string, number int) (e entry, er
 	if err != nil {
 		return entry{}, err
 	}
-	if err := json.Unmarshal(data, &e); err != nil || e.Number != number || !e.Removed && e.Hash != hashOf([]byte(e.Text)) {
+	if err := json.Unmarshal(data, &e); err != nil || e.Number != number || len(e.Text) > MaxFile || !e.Removed && e.Hash != hashOf([]byte(e.Text)) {
 		return entry{}, fmt.Errorf("the object %s of the store: %w", object, errDamaged)
 	}
 	return e, nil
@@ -214,8 +221,6 @@ type listing struct {
 
 // list lists objects. All of them count, but for those of one name too many.
 func (m *shared) list(ctx context.Context, prefix string, most int) (*listing, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
 	l := &listing{numbers: map[string][]int{}}
 	seen, foreign := 0, ""
 	for o, err := range m.objects.List(ctx, prefix) {
@@ -334,6 +339,8 @@ func unlessGone(err error) error {
 
 // look brings one pipeline up to date.
 func (m *shared) look(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
 	since := m.moment()
 	l, err := m.list(ctx, sharedRoot+name+"/", mostObjects)
 	if err != nil {
@@ -384,7 +391,9 @@ func (m *shared) follow(ctx context.Context, changed func()) {
 		case <-ctx.Done():
 			return
 		}
-		l, err := m.list(ctx, sharedMarks, mostMarks)
+		asking, cancel := context.WithTimeout(ctx, askTime)
+		l, err := m.list(asking, sharedMarks, mostMarks)
+		cancel()
 		m.mu.Lock()
 		same := err == nil && m.marks != nil && slices.Equal(l.marks, m.marks) && time.Now().Before(m.due)
 		m.mu.Unlock()

@@ -3,6 +3,7 @@ package pipelines_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -320,6 +321,7 @@ func TestSharedBounds(t *testing.T) {
 
 // TestSharedHostile: objects that are no versions change nothing but themselves, and the operator is told.
 func TestSharedHostile(t *testing.T) {
+	long := bytes.Repeat([]byte("x"), pipelines.MaxFile+1)
 	for name, c := range map[string]struct {
 		object, text string
 		want         string // that is known
@@ -327,6 +329,7 @@ func TestSharedHostile(t *testing.T) {
 	}{
 		"a cut version":         {"pipelines/a/2", `{"version": 2, "hash": "sha25`, "a@2 of ", "the object pipelines/a/2 of the store: it holds no version"},
 		"a large version":       {"pipelines/a/2", `{"file": "` + strings.Repeat("x", 3<<20) + `"}`, "a@2 of ", "pipelines/a/2"},
+		"a long text":           {"pipelines/a/2", `{"version": 2, "hash": "sha256:` + fmt.Sprintf("%x", sha256.Sum256(long)) + `", "file": "` + string(long) + `"}`, "a@2 of ", "pipelines/a/2"},
 		"another number":        {"pipelines/a/2", `{"version": 1}`, "a@2 of ", "pipelines/a/2"},
 		"another text":          {"pipelines/a/2", `{"version": 2, "hash": "sha256:00", "file": "{}"}`, "a@2 of ", "pipelines/a/2"},
 		"an empty version":      {"pipelines/a/2", ``, "a@2 of ", "pipelines/a/2"},
@@ -407,6 +410,9 @@ func TestSharedDown(t *testing.T) {
 		}
 		if _, err := set.Find(ctx, "a@1", pipelines.Operator()); !errors.Is(err, pipelines.ErrStore) || strings.Contains(err.Error(), errDown.Error()) {
 			t.Errorf("an earlier version: %v", err)
+		}
+		if list, err := s.Versions(ctx, "a"); !errors.Is(err, pipelines.ErrStore) || len(list) != 1 || list[0].Number != 2 {
+			t.Errorf("its versions: %+v, %v", list, err)
 		}
 		if _, err := s.Save(ctx, "a", saying("x"), 2, person); !errors.Is(err, pipelines.ErrStore) || !strings.Contains(err.Error(), "nothing was changed") {
 			t.Errorf("saving: %v", err)

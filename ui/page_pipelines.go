@@ -185,7 +185,7 @@ func (v *Visit) pipelineView() (*pipelineView, error) {
 		p.Hint = texts.Fit(e.Hint, 600)
 	}
 	if p.May {
-		if p.Versions, err = v.Options().Pipelines.Set().Store().Versions(v.Context(), t.Name); err != nil {
+		if p.Versions, err = v.Options().Pipelines.Set().Store().Versions(v.Context(), t.Name); err != nil && !errors.Is(err, pipelines.ErrStore) { // else some are there
 			return nil, problemOf(err)
 		}
 	}
@@ -333,6 +333,8 @@ func savedProblem(err error) error {
 	switch {
 	case errors.Is(err, pipelines.ErrConflict):
 		return &Problem{http.StatusConflict, "Somebody else has changed it", err.Error(), "your text is still here: compare it with the current version, then save again"}
+	case errors.Is(err, pipelines.ErrUnsettled):
+		return &Problem{http.StatusServiceUnavailable, "It may have been saved", texts.Fit(err.Error(), 2000), "your text is still here: look at the current version before you save again"}
 	case errors.Is(err, pipelines.ErrTaken), errors.Is(err, pipelines.ErrFile), errors.Is(err, pipelines.ErrFull), errors.Is(err, pipelines.ErrNotFound):
 		return &Problem{http.StatusConflict, "It was not saved", err.Error(), ""}
 	}
