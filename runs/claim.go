@@ -91,7 +91,7 @@ func (j *journal) release(by string) {
 	if _, err := j.follow(ctx, entry{}); err == nil && j.holder == by {
 		_, err = j.follow(ctx, entry{Writer: rand.Text(), Claim: &nobody})
 		if err != nil {
-			j.s.problem(fmt.Errorf("a run stays claimed by one that has done nothing: %j", err))
+			j.s.problem(fmt.Errorf("a run stays claimed by one that has done nothing: %w", err))
 		}
 	}
 }
@@ -100,5 +100,5 @@ func unreachable(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the shared store cannot be used: %j", err)
+	return fmt.Errorf("the shared store cannot be used: %w", err)
 }

@@ -218,7 +218,7 @@ func (j *journal) finish() {
 		pause = min(2*pause, 5*time.Second)
 	}
 	if err != nil {
-		s.problem(fmt.Errorf("a run is kept by this gateway alone: %j", err))
+		s.problem(fmt.Errorf("a run is kept by this gateway alone: %w", err))
 	}
 }
 
@@ -329,7 +329,7 @@ func (s *Store) Sync(ctx context.Context) error {
 		select {
 		case <-ask.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%d runs are not yet in the shared store: %j", s.waiting.Load(), context.Cause(ctx))
+			return fmt.Errorf("%d runs are not yet in the shared store: %w", s.waiting.Load(), context.Cause(ctx))
 		}
 	}
 	return nil
