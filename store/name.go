@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -38,15 +37,4 @@ func checkPrefix(prefix string) error {
 		return checkName(prefix)
 	}
 	return checkName(prefix + "0")
-}
-
-// checkCall checks the arguments of a method; n is an offset or a size.
-func checkCall(ctx context.Context, name string, n int64) error {
-	if n < 0 {
-		return fmt.Errorf("an offset or a size of %s is negative: %d", texts.Quote(texts.Cut(name, 40)), n)
-	}
-	if err := checkName(name); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
 }
