@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -209,45 +210,41 @@ func (d *Directory) Get(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 	data, err := d.read(name)
-	if err != nil && unlessGone(err) == nil {
+	switch {
+	case err == nil:
+		return data, nil
+	case unlessGone(err) == nil:
 		err = ErrNotFound
 	}
-	return data, d.failed("reading", name, err)
+	return nil, d.failed("reading", name, err)
 }
 
+// read reads the file of an object. It opens nothing else: a pipe waits, and a device may act.
 func (d *Directory) read(name string) ([]byte, error) {
-	f, size, err := d.open(name)
+	if info, err := d.root.Lstat(name); err != nil {
+		return nil, err
+	} else if info.IsDir() {
+		return nil, fs.ErrNotExist
+	} else if !info.Mode().IsRegular() {
+		return nil, notRegular(info.Mode())
+	}
+	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may have replaced it
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return readObject(f, size)
-}
-
-// open opens the file of an object, and returns its size. It opens nothing else: a pipe waits, and a device may act.
-func (d *Directory) open(name string) (*os.File, int64, error) {
-	info, err := d.root.Lstat(name)
-	if err != nil {
-		return nil, 0, err
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, notRegular(info.Mode())
+	case info.Size() > maxStored:
+		return nil, tooLong(info.Size())
 	}
-	if info.IsDir() {
-		return nil, 0, fs.ErrNotExist
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, notRegular(info.Mode())
-	}
-	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may have replaced it
-	if err != nil {
-		return nil, 0, err
-	}
-	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
-		err = notRegular(info.Mode())
-	}
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
+	data := make([]byte, info.Size())
+	_, err = io.ReadFull(f, data)
+	return data, err
 }
 
 // List implements [Store]. It holds the names of one folder at each depth.

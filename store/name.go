@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -37,4 +38,25 @@ func checkPrefix(prefix string) error {
 		return checkName(prefix)
 	}
 	return checkName(prefix + "0")
+}
+
+// checkCall checks the arguments of a method.
+func checkCall(ctx context.Context, name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// checkPut checks the arguments of Put.
+func checkPut(ctx context.Context, name string, data []byte, most int64) error {
+	if int64(len(data)) > most {
+		return fmt.Errorf("the object %s has %d bytes, more than %d", texts.Quote(texts.Cut(name, 40)), len(data), most)
+	}
+	return checkCall(ctx, name)
+}
+
+// tooLong is the error of an object of n bytes.
+func tooLong(n int64) error {
+	return fmt.Errorf("%w: it has %d bytes, more than %d", ErrDamaged, n, maxStored)
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -92,7 +93,7 @@ func newTransport(wait time.Duration) http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DisableCompression = true // objects are read as they are
 	t.MaxIdleConnsPerHost = 16
-	return limits{t, wait}
+	return wholeAnswers{t, wait}
 }
 
 // identity returns what signs requests. An identity of the platform is renewed before it ends.
@@ -193,7 +194,10 @@ func (s *S3) Get(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 	data, err := s.get(ctx, name)
-	return data, s.failed(ctx, "reading", name, err)
+	if err != nil {
+		return nil, s.failed(ctx, "reading", name, err)
+	}
+	return data, nil
 }
 
 func (s *S3) get(ctx context.Context, name string) ([]byte, error) {
@@ -202,10 +206,14 @@ func (s *S3) get(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer body.Close()
-	if info.Size < 0 {
-		return nil, errors.New("the server does not say how long the object is")
+	if info.Size > maxStored {
+		return nil, tooLong(info.Size)
 	}
-	return readObject(body, info.Size)
+	data, err := io.ReadAll(body)
+	if err == nil && int64(len(data)) > maxStored {
+		err = tooLong(int64(len(data)))
+	}
+	return data, err
 }
 
 // List implements [Store].

@@ -25,6 +25,8 @@ const (
 	saltAt     = idAt + maxKeyID
 	headerSize = saltAt + saltSize
 	sealSize   = headerSize + tagSize
+
+	maxStored = int64(MaxObject + sealSize) // bytes of an object below a seal
 )
 
 // Seal returns a store that encrypts objects before they come to s. What is no longer as it was written, or is under another
