@@ -320,6 +320,7 @@ func TestSharedBounds(t *testing.T) {
 
 // TestSharedHostile: objects that are no versions change nothing but themselves, and the operator is told.
 func TestSharedHostile(t *testing.T) {
+	const brokenSeal = "what the store cannot open"
 	long := bytes.Repeat([]byte("x"), pipelines.MaxFile+1)
 	for name, c := range map[string]struct {
 		object, text string
@@ -337,6 +338,7 @@ func TestSharedHostile(t *testing.T) {
 		"a large number":        {"pipelines/a/9999999999", `{}`, "a@1 one", "such as pipelines/a/9999999999"},
 		"another name":          {"pipelines/execute_pipeline/1", `{}`, "a@1 one", "such as pipelines/execute_pipeline/1"},
 		"no name":               {"pipelines/1", `{}`, "a@1 one", "such as pipelines/1"},
+		"a broken seal":         {"pipelines/a/2", brokenSeal, "a@2 of ", "pipelines/a/2"},
 		"a removal with a text": {"pipelines/b/1", `{"version": 1, "removed": true, "file": "x"}`, "a@1 one", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -345,7 +347,12 @@ func TestSharedHostile(t *testing.T) {
 				t.Fatal(err)
 			}
 			put(t, objects, c.object, c.text)
-			s := pipelines.NewSharedStore(objects)
+			s := pipelines.NewSharedStore(&troubled{Store: objects, fail: func(_ context.Context, does, name string) error {
+				if does == "get" && name == c.object && c.text == brokenSeal {
+					return store.ErrDamaged
+				}
+				return nil
+			}})
 			list, err := s.List(ctx)
 			if got := state(t, s); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
