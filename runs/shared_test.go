@@ -105,13 +105,6 @@ func (o *objects) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// set changes what fails.
-func (o *objects) set(fail func(what, name string) error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.fail = fail
-}
-
 func (o *objects) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
