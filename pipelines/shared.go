@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -191,25 +190,20 @@ var errDamaged = errors.New("it holds no version of a saved pipeline: remove it,
 func (m *shared) read(ctx context.Context, name string, number int) (e entry, err error) {
 	object := objectOf(name, number)
 	data, err := m.get(ctx, object)
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return entry{}, err
 	}
-	if err := json.Unmarshal(data, &e); err != nil || e.Number != number || len(e.Text) > MaxFile || !e.Removed && e.Hash != hashOf([]byte(e.Text)) {
+	if len(data) > maxRecord || json.Unmarshal(data, &e) != nil || e.Number != number || len(e.Text) > MaxFile || !e.Removed && e.Hash != hashOf([]byte(e.Text)) {
 		return entry{}, fmt.Errorf("the object %s of the store: %w", object, errDamaged)
 	}
 	return e, nil
 }
 
-// get reads an object, of which no more counts than an entry can have.
+// get reads an object.
 func (m *shared) get(ctx context.Context, object string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	r, err := m.objects.Get(ctx, object, 0, maxRecord)
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(r, maxRecord))
-	return data, errors.Join(err, r.Close())
+	return m.objects.Get(ctx, object)
 }
 
 // A listing is what there is below some prefix.

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -39,23 +38,23 @@ func (s *troubled) trouble(ctx context.Context, does, name string) error {
 	return s.fail(ctx, does, name)
 }
 
-func (s *troubled) Put(ctx context.Context, name string, data io.Reader, size int64) error {
+func (s *troubled) Put(ctx context.Context, name string, data []byte) error {
 	if err := s.trouble(ctx, "put", name); err != nil {
 		return err
 	}
-	err := s.Store.Put(ctx, name, data, size)
+	err := s.Store.Put(ctx, name, data)
 	if err == nil && s.after != nil {
 		err = s.after("put", name)
 	}
 	return err
 }
 
-func (s *troubled) Get(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+func (s *troubled) Get(ctx context.Context, name string) ([]byte, error) {
 	s.gets.Add(1)
 	if err := s.trouble(ctx, "get", name); err != nil {
 		return nil, err
 	}
-	return s.Store.Get(ctx, name, offset, length)
+	return s.Store.Get(ctx, name)
 }
 
 func (s *troubled) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
@@ -90,7 +89,7 @@ func directoryStore(t *testing.T) *store.Directory {
 // put writes an object past the stores of pipelines.
 func put(t *testing.T, s store.Store, name, text string) {
 	t.Helper()
-	if err := s.Put(t.Context(), name, strings.NewReader(text), int64(len(text))); err != nil {
+	if err := s.Put(t.Context(), name, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -321,6 +320,7 @@ func TestSharedBounds(t *testing.T) {
 
 // TestSharedHostile: objects that are no versions change nothing but themselves, and the operator is told.
 func TestSharedHostile(t *testing.T) {
+	const brokenSeal = "what the store cannot open"
 	long := bytes.Repeat([]byte("x"), pipelines.MaxFile+1)
 	for name, c := range map[string]struct {
 		object, text string
@@ -338,6 +338,7 @@ func TestSharedHostile(t *testing.T) {
 		"a large number":        {"pipelines/a/9999999999", `{}`, "a@1 one", "such as pipelines/a/9999999999"},
 		"another name":          {"pipelines/execute_pipeline/1", `{}`, "a@1 one", "such as pipelines/execute_pipeline/1"},
 		"no name":               {"pipelines/1", `{}`, "a@1 one", "such as pipelines/1"},
+		"a broken seal":         {"pipelines/a/2", brokenSeal, "a@2 of ", "pipelines/a/2"},
 		"a removal with a text": {"pipelines/b/1", `{"version": 1, "removed": true, "file": "x"}`, "a@1 one", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -346,7 +347,12 @@ func TestSharedHostile(t *testing.T) {
 				t.Fatal(err)
 			}
 			put(t, objects, c.object, c.text)
-			s := pipelines.NewSharedStore(objects)
+			s := pipelines.NewSharedStore(&troubled{Store: objects, fail: func(_ context.Context, does, name string) error {
+				if does == "get" && name == c.object && c.text == brokenSeal {
+					return store.ErrDamaged
+				}
+				return nil
+			}})
 			list, err := s.List(ctx)
 			if got := state(t, s); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -662,7 +668,7 @@ func FuzzSharedObject(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := dir.Put(t.Context(), "pipelines/a/1", bytes.NewReader(data), int64(len(data))); err != nil {
+		if err := dir.Put(t.Context(), "pipelines/a/1", data); err != nil {
 			t.Fatal(err)
 		}
 		s := pipelines.NewSharedStore(dir)

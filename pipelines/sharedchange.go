@@ -76,7 +76,7 @@ func (m *shared) put(ctx context.Context, name string, e entry) (Version, error)
 func (m *shared) write(ctx context.Context, object string, data []byte) error {
 	putting, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	failed := m.objects.Put(putting, object, bytes.NewReader(data), int64(len(data)))
+	failed := m.objects.Put(putting, object, data)
 	if failed == nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (m *shared) announce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer cancel()
 	l, err := m.list(ctx, sharedMarks, mostMarks)
-	if m.objects.Put(ctx, sharedMarks+rand.Text(), bytes.NewReader(nil), 0) != nil || err != nil {
+	if m.objects.Put(ctx, sharedMarks+rand.Text(), nil) != nil || err != nil {
 		return
 	}
 	for _, mark := range l.marks {

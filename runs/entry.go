@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 
 	"github.com/mcsh-dev/mcsh/store"
@@ -37,7 +36,6 @@ const (
 
 	maxEntry  = 1 << 20 // bytes of data in an entry
 	maxPieces = 200     // in an entry
-	maxObject = 8 << 20 // bytes of an object that is read; outputs have long names now and then
 )
 
 // runID is the form of the ids that Begin makes.
@@ -88,17 +86,9 @@ func decodeEntry(object []byte) (p entry, data []byte, err error) {
 // readEntry reads an object of a journal. The error is [store.ErrNotFound] if it is not there.
 func (s *Store) readEntry(ctx context.Context, run string, number int) (p entry, data []byte, err error) {
 	name := objectName(run, number)
-	r, err := s.o.Shared.Get(ctx, name, 0, maxObject+1)
+	object, err := s.o.Shared.Get(ctx, name)
 	if err != nil {
 		return entry{}, nil, err
-	}
-	defer r.Close()
-	object, err := io.ReadAll(r)
-	switch {
-	case err != nil:
-		return entry{}, nil, err
-	case len(object) > maxObject:
-		return entry{}, nil, fmt.Errorf("object %s has more than %d bytes", name, maxObject)
 	}
 	if p, data, err = decodeEntry(object); err != nil {
 		return entry{}, nil, fmt.Errorf("object %s cannot be read: %w", name, err)
@@ -115,7 +105,7 @@ func (s *Store) writeEntry(ctx context.Context, run string, number int, p entry,
 	}
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	err = s.o.Shared.Put(ctx, objectName(run, number), bytes.NewReader(object), int64(len(object)))
+	err = s.o.Shared.Put(ctx, objectName(run, number), object)
 	if !errors.Is(err, store.ErrExists) {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"strings"
 	"sync"
@@ -24,11 +23,11 @@ type cutStore struct {
 	down atomic.Bool
 }
 
-func (c *cutStore) Put(ctx context.Context, name string, data io.Reader, size int64) error {
+func (c *cutStore) Put(ctx context.Context, name string, data []byte) error {
 	if c.down.Load() {
 		return errors.New("the network is down")
 	}
-	return c.Store.Put(ctx, name, data, size)
+	return c.Store.Put(ctx, name, data)
 }
 
 // beginning tells the id of each run that begins.

@@ -30,7 +30,7 @@ func BenchmarkPutGet(b *testing.B) {
 					if err := put(b.Context(), s, name, data); err != nil {
 						b.Fatal(err)
 					}
-					if got, err := get(b.Context(), s, name, 0, -1); err != nil || len(got) != size {
+					if got, err := get(b.Context(), s, name); err != nil || len(got) != size {
 						b.Fatal(len(got), err)
 					}
 				}

@@ -53,12 +53,12 @@ func OpenDirectory(dir string) (*Directory, error) {
 	return d, nil
 }
 
-// Close closes the directory. Readers of objects go on.
+// Close closes the directory.
 func (d *Directory) Close() error { return d.root.Close() }
 
 // probe makes a link, and removes old drafts.
 func (d *Directory) probe() error {
-	draft, err := d.draft(context.Background(), strings.NewReader(""), 0)
+	draft, err := d.draft(nil)
 	if err != nil {
 		return err
 	}
@@ -69,11 +69,11 @@ func (d *Directory) probe() error {
 }
 
 // Put implements [Store].
-func (d *Directory) Put(ctx context.Context, name string, data io.Reader, size int64) error {
-	if err := checkCall(ctx, name, size); err != nil {
+func (d *Directory) Put(ctx context.Context, name string, data []byte) error {
+	if err := checkPut(ctx, name, data, maxStored); err != nil {
 		return err
 	}
-	draft, err := d.draft(ctx, data, size)
+	draft, err := d.draft(data)
 	if err != nil {
 		return d.failed("writing", name, err)
 	}
@@ -96,7 +96,7 @@ func (d *Directory) failed(doing, name string, err error) error {
 }
 
 // draft writes a file beside the objects and returns its path.
-func (d *Directory) draft(ctx context.Context, data io.Reader, size int64) (_ string, err error) {
+func (d *Directory) draft(data []byte) (_ string, err error) {
 	if err := d.root.Mkdir(drafts, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
@@ -110,7 +110,7 @@ func (d *Directory) draft(ctx context.Context, data io.Reader, size int64) (_ st
 			_ = d.root.Remove(draft) // or it is removed in an hour
 		}
 	}()
-	if _, err := io.Copy(f, &exactReader{ctx: ctx, from: data, left: size, whole: true}); err != nil {
+	if _, err := f.Write(data); err != nil {
 		return "", err
 	}
 	if err := f.Sync(); err != nil {
@@ -205,50 +205,46 @@ func (d *Directory) sync(folder string) error {
 }
 
 // Get implements [Store].
-func (d *Directory) Get(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
-	if err := checkCall(ctx, name, offset); err != nil {
+func (d *Directory) Get(ctx context.Context, name string) ([]byte, error) {
+	if err := checkCall(ctx, name); err != nil {
 		return nil, err
 	}
-	f, info, err := d.open(name)
-	if err != nil {
-		if unlessGone(err) == nil {
-			err = ErrNotFound
-		}
-		return nil, d.failed("reading", name, err)
+	data, err := d.read(name)
+	switch {
+	case err == nil:
+		return data, nil
+	case unlessGone(err) == nil:
+		err = ErrNotFound
 	}
-	rest := max(info.Size()-offset, 0)
-	if length >= 0 {
-		rest = min(rest, length)
-	}
-	return &exactReader{ctx: ctx, from: io.NewSectionReader(f, offset, rest), left: rest, closer: f, describe: func(err error) error {
-		return d.failed("reading", name, err)
-	}}, nil
+	return nil, d.failed("reading", name, err)
 }
 
-// open opens the file of an object. It opens nothing else: a pipe waits, and a device may act.
-func (d *Directory) open(name string) (*os.File, fs.FileInfo, error) {
-	info, err := d.root.Lstat(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	if info.IsDir() {
-		return nil, nil, fs.ErrNotExist
-	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, notRegular(info.Mode())
+// read reads the file of an object. It opens nothing else: a pipe waits, and a device may act.
+func (d *Directory) read(name string) ([]byte, error) {
+	if info, err := d.root.Lstat(name); err != nil {
+		return nil, err
+	} else if info.IsDir() {
+		return nil, fs.ErrNotExist
+	} else if !info.Mode().IsRegular() {
+		return nil, notRegular(info.Mode())
 	}
 	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may have replaced it
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
-		err = notRegular(info.Mode())
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, notRegular(info.Mode())
+	case info.Size() > maxStored:
+		return nil, tooLong(info.Size())
 	}
-	if err != nil {
-		f.Close()
-		return nil, nil, err
-	}
-	return f, info, nil
+	data := make([]byte, info.Size())
+	_, err = io.ReadFull(f, data)
+	return data, err
 }
 
 // List implements [Store]. It holds the names of one folder at each depth.
@@ -338,7 +334,7 @@ func unlessGone(err error) error {
 
 // Delete implements [Store]. It removes folders that have become empty, too.
 func (d *Directory) Delete(ctx context.Context, name string) error {
-	if err := checkCall(ctx, name, 0); err != nil {
+	if err := checkCall(ctx, name); err != nil {
 		return err
 	}
 	info, err := d.root.Lstat(name)

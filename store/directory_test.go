@@ -53,7 +53,7 @@ func TestDirectoryOfOthers(t *testing.T) {
 		if err := make(filepath.Join(dir, object)); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := get(t.Context(), s, object, 0, -1); err == nil {
+		if got, err := get(t.Context(), s, object); err == nil {
 			t.Errorf("%s: read %q", name, got)
 		}
 		if err := put(t.Context(), s, object, "x"); err == nil || errors.Is(err, store.ErrExists) {
@@ -69,10 +69,21 @@ func TestDirectoryOfOthers(t *testing.T) {
 	if err := put(t.Context(), s, "out/new", "x"); err == nil {
 		t.Error("an object has left the directory")
 	}
-	if got, err := get(t.Context(), s, "out/secret", 0, -1); err == nil {
+	if got, err := get(t.Context(), s, "out/secret"); err == nil {
 		t.Errorf("what is outside is read: %q", got)
 	}
 	write(t, filepath.Join(dir, "a", "a strange name~"), "x")
+	large := filepath.Join(dir, "large")
+	write(t, large, "x")
+	if err := os.Truncate(large, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := get(t.Context(), s, "large"); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("of a file of 1 TiB %d bytes are read, %v", len(got), err)
+	}
+	if err := s.Delete(t.Context(), "large"); err != nil {
+		t.Error(err)
+	}
 	if got := names(t, s, ""); len(got) != 1 || got[0] != "a/real 1" {
 		t.Errorf("the list has %q", got)
 	}
@@ -114,8 +125,8 @@ func TestDrafts(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].Name() != "young" {
 		t.Errorf("there are the drafts %v, %v", entries, err)
 	}
-	if err := d.Put(t.Context(), "a/c", strings.NewReader("short"), 100); err == nil {
-		t.Error("an object is shorter than announced")
+	if err := put(t.Context(), d, "a/b/c", "x"); err == nil {
+		t.Error("an object is a folder, too")
 	}
 	if entries, err = os.ReadDir(drafts); err != nil || len(entries) != 1 {
 		t.Errorf("a failed put leaves %v, %v", entries, err)

@@ -11,13 +11,10 @@
 //     one: by the identity of the file, or by a random value in the metadata. So ErrExists is always about somebody else.
 //   - A directory has plain files at the names of objects. What is being written is in the folder ~drafts, which is no name, and
 //     is removed an hour after its writer has died, by the clock of the file system.
-//   - A request to S3 has no bound as a whole, since objects have many sizes. It ends when its server is silent, and with its
-//     context. An object is held in memory to be sent again, up to 8 MiB; that also lets its hash be signed.
-//   - Objects are sealed above every store, by one code: with AES-256-GCM, in chunks of 64 KiB, so that a part is read without the
-//     rest. The standard library has all that this needs. DARE (minio/sio) authenticates neither names nor sizes.
-//   - Each object has a key of its own, derived (HKDF-SHA256) from a key of the operator, a random salt, and the rest of the header:
-//     format version, key id and size. Its chunks are numbered, which makes the nonces, and each is authenticated with the name.
-//     A tag of the header alone makes the size known before a chunk is read: an object that is cut at the end of a chunk is told
-//     from one that ends there, even where the part that is read lies beyond.
+//   - Objects are whole in memory, at most 8 MiB: no user has a longer one. So each request to S3 has a time, its hash is signed, and
+//     it is sent again after a failure that may pass.
+//   - Objects are sealed above every store, by one code: with AES-256-GCM, with the name as additional data. Each has a key of its
+//     own, derived (HKDF-SHA256) from a key of the operator, a random salt, and the rest of the header: format version and key id. So
+//     one nonce is enough. The standard library has all that this needs.
 //   - The list of a store is not sealed: it shows names, sizes and times, and can leave out objects or bring old ones back.
 package store

@@ -40,13 +40,23 @@ func checkPrefix(prefix string) error {
 	return checkName(prefix + "0")
 }
 
-// checkCall checks the arguments of a method; n is an offset or a size.
-func checkCall(ctx context.Context, name string, n int64) error {
-	if n < 0 {
-		return fmt.Errorf("an offset or a size of %s is negative: %d", texts.Quote(texts.Cut(name, 40)), n)
-	}
+// checkCall checks the arguments of a method.
+func checkCall(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
 	return context.Cause(ctx)
+}
+
+// checkPut checks the arguments of Put.
+func checkPut(ctx context.Context, name string, data []byte, most int64) error {
+	if int64(len(data)) > most {
+		return fmt.Errorf("the object %s has %d bytes, more than %d", texts.Quote(texts.Cut(name, 40)), len(data), most)
+	}
+	return checkCall(ctx, name)
+}
+
+// tooLong is the error of an object of n bytes.
+func tooLong(n int64) error {
+	return fmt.Errorf("%w: it has %d bytes, more than %d", ErrDamaged, n, maxStored)
 }

@@ -13,9 +13,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -26,11 +24,10 @@ import (
 )
 
 const (
-	s3Timeout    = 30 * time.Second       // without a byte from the server, or to it, by default
+	s3Timeout    = 30 * time.Second       // for a request with its answer, by default
 	identityWait = 10 * time.Second       // for the first identity of the platform
 	s3Attempts   = 5                      // of a request; the waits between them are 0.2 to 1 s
 	s3Pause      = 100 * time.Millisecond // after the first refusal because of another request, and more after each
-	s3Buffer     = 8 << 20                // bytes of an object that are held in memory, so that they can be sent again
 	s3Writer     = "Mcsh-Put"             // metadata: a random value of the Put that has written an object
 )
 
@@ -45,11 +42,10 @@ type S3Options struct {
 	// are, the environment says, which minio-go reads.
 	AccessKey, SecretKey, SessionToken string
 
-	Timeout time.Duration // a request fails when for so long no byte passes; 0: 30 s
+	Timeout time.Duration // for a request with its answer; 0: 30 s
 }
 
-// S3 is a [Store] in a bucket. An object of at most 8 MiB is held in memory while it is written, and sent again after a
-// failure that may pass. A larger one is sent once.
+// S3 is a [Store] in a bucket. A request is sent again after a failure that may pass.
 type S3 struct {
 	client         *minio.Client
 	core           minio.Core
@@ -97,7 +93,7 @@ func newTransport(wait time.Duration) http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DisableCompression = true // objects are read as they are
 	t.MaxIdleConnsPerHost = 16
-	return idleLimit{t, wait}
+	return wholeAnswers{t, wait}
 }
 
 // identity returns what signs requests. An identity of the platform is renewed before it ends.
@@ -147,30 +143,11 @@ func (s *S3) probe(ctx context.Context) error {
 }
 
 // Put implements [Store].
-func (s *S3) Put(ctx context.Context, name string, data io.Reader, size int64) error {
-	if err := checkCall(ctx, name, size); err != nil {
+func (s *S3) Put(ctx context.Context, name string, data []byte) error {
+	if err := checkPut(ctx, name, data, maxStored); err != nil {
 		return err
 	}
-	exact := &exactReader{ctx: ctx, from: data, left: size, whole: true}
-	if size > s3Buffer {
-		once := &closable{from: exact}
-		_, err := s.tryPut(ctx, rand.Text(), name, upload{once, size, ""})
-		once.close()
-		return s.failed(ctx, "writing", name, cmp.Or(exact.failed, err))
-	}
-	held := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
-	_, err := held.ReadFrom(exact)
-	if err == nil {
-		err = s.put(ctx, name, held.Bytes())
-	}
-	return s.failed(ctx, "writing", name, err)
-}
-
-// An upload is the body of a request.
-type upload struct {
-	data   io.Reader
-	size   int64
-	sha256 string // hexadecimal; empty: each part of the body is signed, or TLS protects it
+	return s.failed(ctx, "writing", name, s.put(ctx, name, data))
 }
 
 // put writes an object if there is none. A server may refuse it while another request on that name is under way.
@@ -178,7 +155,7 @@ func (s *S3) put(ctx context.Context, name string, data []byte) (err error) {
 	writer, sum := rand.Text(), sha256.Sum256(data)
 	for attempt := range s3Attempts {
 		var again bool
-		again, err = s.tryPut(ctx, writer, name, upload{bytes.NewReader(data), int64(len(data)), hex.EncodeToString(sum[:])})
+		again, err = s.tryPut(ctx, writer, name, data, hex.EncodeToString(sum[:]))
 		if !again {
 			break
 		}
@@ -191,10 +168,10 @@ func (s *S3) put(ctx context.Context, name string, data []byte) (err error) {
 
 // tryPut writes an object and reports whether to try again. Where the answer to an earlier attempt was lost, the server
 // finds its object in the way: the name of the writer tells.
-func (s *S3) tryPut(ctx context.Context, writer, name string, u upload) (again bool, _ error) {
-	options := minio.PutObjectOptions{UserMetadata: map[string]string{s3Writer: writer}, DisableContentSha256: u.sha256 != ""}
+func (s *S3) tryPut(ctx context.Context, writer, name string, data []byte, sha256Hex string) (again bool, _ error) {
+	options := minio.PutObjectOptions{UserMetadata: map[string]string{s3Writer: writer}, DisableContentSha256: true} // the hash is signed
 	options.SetMatchETagExcept("*")
-	_, err := s.core.PutObject(ctx, s.bucket, s.prefix+name, u.data, u.size, "", u.sha256, options)
+	_, err := s.core.PutObject(ctx, s.bucket, s.prefix+name, bytes.NewReader(data), int64(len(data)), "", sha256Hex, options)
 	status := minio.ToErrorResponse(err).StatusCode
 	if status != http.StatusPreconditionFailed && status != http.StatusConflict {
 		return false, err
@@ -212,70 +189,31 @@ func (s *S3) tryPut(ctx context.Context, writer, name string, u upload) (again b
 }
 
 // Get implements [Store].
-func (s *S3) Get(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
-	if err := checkCall(ctx, name, offset); err != nil {
+func (s *S3) Get(ctx context.Context, name string) ([]byte, error) {
+	if err := checkCall(ctx, name); err != nil {
 		return nil, err
 	}
-	r, err := s.get(ctx, name, offset, length)
+	data, err := s.get(ctx, name)
 	if err != nil {
 		return nil, s.failed(ctx, "reading", name, err)
 	}
-	return r, nil
+	return data, nil
 }
 
-func (s *S3) get(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
-	options := minio.GetObjectOptions{}
-	switch {
-	case length == 0: // no range is empty
-		_, err := s.client.StatObject(ctx, s.bucket, s.prefix+name, options)
-		return http.NoBody, err
-	case length > 0:
-		options.Set("Range", fmt.Sprintf("bytes=%d-%d", offset, offset+min(length, 1<<62-offset)-1))
-	case offset > 0:
-		options.Set("Range", fmt.Sprintf("bytes=%d-", offset))
-	}
-	body, info, header, err := s.core.GetObject(ctx, s.bucket, s.prefix+name, options)
-	if minio.ToErrorResponse(err).StatusCode == http.StatusRequestedRangeNotSatisfiable {
-		return http.NoBody, nil // the offset is at the end or beyond
-	}
+func (s *S3) get(ctx context.Context, name string) ([]byte, error) {
+	body, info, _, err := s.core.GetObject(ctx, s.bucket, s.prefix+name, minio.GetObjectOptions{})
 	if err != nil {
 		return nil, err
 	}
-	size := info.Size
-	if offset > 0 || length > 0 {
-		size, err = rangeSize(header.Get("Content-Range"), offset, length)
+	defer body.Close()
+	if info.Size > maxStored {
+		return nil, tooLong(info.Size)
 	}
-	if err == nil && size < 0 {
-		err = errors.New("the server does not say how long the object is")
+	data, err := io.ReadAll(body)
+	if err == nil && int64(len(data)) > maxStored {
+		err = tooLong(int64(len(data)))
 	}
-	if err != nil {
-		body.Close()
-		return nil, err
-	}
-	return &exactReader{ctx: ctx, from: body, left: size, closer: body, describe: func(err error) error {
-		return s.failed(ctx, "reading", name, err)
-	}}, nil
-}
-
-// rangeSize returns how many bytes a server has to send, by its header such as "bytes 10-19/4000".
-func rangeSize(header string, offset, length int64) (int64, error) {
-	from, rest, _ := strings.Cut(strings.TrimPrefix(header, "bytes "), "-")
-	last, total, _ := strings.Cut(rest, "/")
-	var n [3]int64
-	for i, text := range []string{from, last, total} {
-		var err error
-		if n[i], err = strconv.ParseInt(text, 10, 63); err != nil {
-			return 0, fmt.Errorf("the server does not say which part of the object it sends (Content-Range: %s)", texts.Quote(texts.Cut(header, 80)))
-		}
-	}
-	want := n[2] - offset
-	if length > 0 {
-		want = min(want, length)
-	}
-	if n[0] != offset || n[1]-n[0]+1 != want {
-		return 0, fmt.Errorf("the server sends another part of the object than asked for (Content-Range: %s)", texts.Quote(texts.Cut(header, 80)))
-	}
-	return want, nil
+	return data, err
 }
 
 // List implements [Store].
@@ -311,7 +249,7 @@ func (s *S3) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 
 // Delete implements [Store].
 func (s *S3) Delete(ctx context.Context, name string) error {
-	if err := checkCall(ctx, name, 0); err != nil {
+	if err := checkCall(ctx, name); err != nil {
 		return err
 	}
 	return s.failed(ctx, "deleting", name, s.remove(ctx, name))
@@ -344,26 +282,4 @@ func (s *S3) failed(ctx context.Context, doing, name string, err error) error {
 		err = fmt.Errorf("%s (%s, status %d)%s", texts.Plain(texts.Cut(answer.Error(), 200), false), texts.Plain(texts.Cut(answer.Code, 60), false), answer.StatusCode, hint)
 	}
 	return fmt.Errorf("%s %s in %s: %w", doing, texts.Quote(name), s.place, err)
-}
-
-// A closable is a reader that is not read after it was closed: a request may go on for a moment after its end.
-type closable struct {
-	mu   sync.Mutex
-	from io.Reader // nil: closed; guarded by mu
-}
-
-// Read implements [io.Reader].
-func (c *closable) Read(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.from == nil {
-		return 0, errors.New("the request is over")
-	}
-	return c.from.Read(p)
-}
-
-func (c *closable) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.from = nil
 }

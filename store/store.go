@@ -3,30 +3,33 @@ package store
 import (
 	"context"
 	"errors"
-	"io"
 	"iter"
 	"time"
 )
+
+// MaxObject is the most bytes of an object. A store that is not sealed has room for a seal beyond that.
+const MaxObject = 8 << 20
 
 // Errors of a store, to be tested with errors.Is.
 var (
 	ErrExists   = errors.New("there is an object of that name")
 	ErrNotFound = errors.New("there is no object of that name")
+	ErrDamaged  = errors.New("it is not what mcsh has written there")
 )
 
 // A Store keeps objects under names such as "runs/r_1/0": parts of letters, digits, "_", "-" and ".", between slashes, at most
 // 512 bytes, a part at most 255, no part "." or "..". No object may have the name of a folder of another one: beside
 // "runs/r_1/0" there is no "runs/r_1", which a directory cannot hold. Its methods may be called concurrently, and end when
-// their context does; that of Get ends the reading, too. Other errors than those above say what failed where.
+// their context does. Other errors than those above say what failed where.
 type Store interface {
-	// Put writes an object of size bytes, whole or not at all. If somebody else has written one of that name, it is left as it
-	// is and the error is ErrExists. After an error of data, which has to have exactly size bytes, there is no object. After
-	// another error nobody knows: the answer of the store may have been lost. Put does not read data after its return.
-	Put(ctx context.Context, name string, data io.Reader, size int64) error
+	// Put writes an object of at most [MaxObject] bytes, whole or not at all. If somebody else has written one of that name, it
+	// is left as it is and the error is ErrExists. After another error nobody knows whether there is an object: the answer of
+	// the store may have been lost.
+	Put(ctx context.Context, name string, data []byte) error
 
-	// Get reads up to length bytes of an object from offset on; all the rest if length is negative. The error is ErrNotFound
-	// if there is no such object. What is read is what was written, or reading fails. Beyond the end nothing is read.
-	Get(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
+	// Get reads an object: as it was written, or not at all. The error is ErrNotFound if there is none, and ErrDamaged if it
+	// is longer than objects are, or a seal shows that it was changed.
+	Get(ctx context.Context, name string) ([]byte, error)
 
 	// List returns the objects whose names begin with prefix, in the order of their names.
 	List(ctx context.Context, prefix string) iter.Seq2[Object, error]

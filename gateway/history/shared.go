@@ -5,8 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/gob"
+	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -23,7 +23,6 @@ import (
 const (
 	shareEvery  = 2 * time.Second // at most one object is written, and one list is read, in this time
 	shareWait   = 5 * time.Second // for the store, until a page shows what is known without it
-	maxBatch    = 8 << 20         // bytes of an object
 	fetchAtOnce = 8
 )
 
@@ -104,14 +103,14 @@ func (h *History) Sync(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, shareWait)
 	defer cancel()
 	var data bytes.Buffer
-	if err := gob.NewEncoder(&data).Encode(batch); err != nil || data.Len() > maxBatch {
+	if err := gob.NewEncoder(&data).Encode(batch); err != nil {
 		return
 	}
 	name := fmt.Sprintf("%s%013d-%s", runs.HistoryPrefix, time.Now().UnixMilli(), rand.Text())
 	h.mu.Lock()
 	s.known[name] = true
 	h.mu.Unlock()
-	_ = s.store.Put(ctx, name, bytes.NewReader(data.Bytes()), int64(data.Len())) // the runs themselves are kept and can be read
+	_ = s.store.Put(ctx, name, data.Bytes()) // the runs themselves are kept and can be read
 }
 
 // lookElsewhere is refresh for somebody who looks.
@@ -191,17 +190,12 @@ func (h *History) fetch(ctx context.Context, names []string) {
 
 // get reads an object. One that cannot be read as runs has none.
 func (s *sharing) get(ctx context.Context, name string) ([]record, error) {
-	data, err := s.store.Get(ctx, name, 0, maxBatch)
-	if err != nil {
-		return nil, err
-	}
-	defer data.Close()
-	text, err := io.ReadAll(data)
-	if err != nil {
+	data, err := s.store.Get(ctx, name)
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return nil, err
 	}
 	batch := []record{}
-	if gob.NewDecoder(bytes.NewReader(text)).Decode(&batch) != nil || len(batch) > most {
+	if gob.NewDecoder(bytes.NewReader(data)).Decode(&batch) != nil || len(batch) > most {
 		return []record{}, nil
 	}
 	return batch, nil

@@ -1,13 +1,11 @@
 package state
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"time"
 
@@ -68,17 +66,13 @@ func (s *Shared) read(ctx context.Context, k Key) (list Shapes, names []string, 
 
 // get reads an object. One that holds no shapes of the server is an empty one.
 func (s *Shared) get(ctx context.Context, k Key, name string) (Shapes, error) {
-	r, err := s.objects.Get(ctx, name, 0, sharedBytes)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(io.LimitReader(r, sharedBytes))
-	if err = errors.Join(err, r.Close()); err != nil {
+	b, err := s.objects.Get(ctx, name)
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return nil, err
 	}
 	list := Shapes{}
 	e := envelope{Data: &list}
-	if json.Unmarshal(b, &e) != nil || e.Version != versionOf("shapes") || e.Key != k.hash() {
+	if len(b) > sharedBytes || json.Unmarshal(b, &e) != nil || e.Version != versionOf("shapes") || e.Key != k.hash() {
 		return nil, nil
 	}
 	maps.DeleteFunc(list, func(_ string, l ToolShape) bool { return !l.Result.Known() })
@@ -107,7 +101,7 @@ func (s *Shared) SaveShapes(
 	case len(b) > sharedBytes:
 		return nil, fmt.Errorf("%d bytes of shapes are more than %d", len(b), sharedBytes)
 	}
-	if err := s.objects.Put(ctx, folderOf(k)+rand.Text(), bytes.NewReader(b), int64(len(b))); err != nil {
+	if err := s.objects.Put(ctx, folderOf(k)+rand.Text(), b); err != nil {
 		return nil, err
 	}
 	for _, name := range names {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -31,15 +30,10 @@ func objects(t *testing.T, s store.Store) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := s.Get(t.Context(), o.Name, 0, -1)
+		b, err := s.Get(t.Context(), o.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Close()
 		found[o.Name] = string(b)
 	}
 	return found
@@ -98,7 +92,7 @@ func TestSharedShapes(t *testing.T) {
 // TestSharedShapesDamaged: an object that holds no shapes is an empty one, and goes with the next change.
 func TestSharedShapesDamaged(t *testing.T) {
 	inner := sharedStore(t)
-	s := state.NewShared(inner)
+	s := state.NewShared(brokenSeals{inner})
 	save := func(tool string) {
 		t.Helper()
 		if _, err := s.SaveShapes(t.Context(), key, state.Shapes{tool: toolShape("1", "id")}, all, common); err != nil {
@@ -112,10 +106,10 @@ func TestSharedShapesDamaged(t *testing.T) {
 	for what, bad := range map[string]string{
 		"empty": "", "half": good[:len(good)/2], "null": "null", "other version": strings.Replace(good, `"version":2`, `"version":1`, 1),
 		"other key": strings.Replace(good, `"key":"`, `"key":"x`, 1), "null shapes": strings.Replace(good, `"result":{`, `"result":null,"x":{`, 1),
-		"large": strings.Repeat(" ", 5<<20) + good,
+		"large": strings.Repeat(" ", 5<<20) + good, "broken seal": brokenSeal + good,
 	} {
 		bad = strings.Replace(bad, `"a":`, `"bad":`, 1)
-		if err := inner.Put(t.Context(), name+"x", strings.NewReader(bad), int64(len(bad))); err != nil {
+		if err := inner.Put(t.Context(), name+"x", []byte(bad)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := s.Shapes(t.Context(), key); err != nil || len(got) != 1 {
@@ -126,6 +120,19 @@ func TestSharedShapesDamaged(t *testing.T) {
 			t.Errorf("%s: %d objects are left", what, len(left))
 		}
 	}
+}
+
+const brokenSeal = "what the store cannot open"
+
+// brokenSeals is a store that cannot open some of its objects.
+type brokenSeals struct{ store.Store }
+
+func (s brokenSeals) Get(ctx context.Context, name string) ([]byte, error) {
+	data, err := s.Store.Get(ctx, name)
+	if strings.HasPrefix(string(data), brokenSeal) {
+		return nil, store.ErrDamaged
+	}
+	return data, err
 }
 
 // TestSharedShapesDown: a store that fails is an error, and a caller that has ended waits for nothing.
