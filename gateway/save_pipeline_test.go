@@ -29,7 +29,7 @@ func newSaving(t *testing.T) (*guarded, *pipelines.Store) {
 	t.Helper()
 	tools := &laterTools{}
 	store := pipelines.NewStore(t.TempDir())
-	set := pipelines.NewSet(store, stages.Deps{Tools: tools, Commands: newSandbox(t), Shapes: schemas.NewShapes(stages.Kinds())}, unchanged)
+	set := pipelines.NewSet(store, stages.Deps{Tools: tools, Commands: newSandbox(t), Shapes: schemas.Shapes()}, unchanged)
 	g := newGuarded(t, gateway.Options{Pipelines: set, AllowSave: true})
 	tools.Tools = g.pool
 	return g, store
