@@ -147,11 +147,11 @@ func TestReusedWithCgo(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		parttest.Missing(t, "there is no C compiler: apt-get install gcc libc6-dev")
 	}
-	worker := cgoWorker(t)
+	worker := cgoWorker
 	if parttest.Night() {
-		worker = append(withCgo(t, "../../cmd/mcsh"), "worker")
+		worker = func(t *testing.T) []string { return append(withCgo(t, "../../cmd/mcsh"), "worker") }
 	}
-	d := local.New(local.Options{Worker: worker, Scratch: t.TempDir()})
+	d := local.New(local.Options{Worker: worker(t), Scratch: t.TempDir()})
 	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: d, Warm: -1, Lasting: true})
 	if err != nil {
 		t.Fatal(err)
