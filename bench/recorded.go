@@ -30,7 +30,7 @@ func recorded(steps ...step) opener {
 		s.push(func() error { return os.RemoveAll(dir) })
 		store := runs.New(runs.Options{Dir: dir})
 		s.push(store.Close)
-		deps := stages.Deps{Commands: commands, Shapes: schemas.NewShapes(stages.Kinds())}
+		deps := stages.Deps{Commands: commands, Shapes: schemas.Shapes()}
 		kept := deps
 		kept.Runs = store.Of("bench")
 		data := newFeed(b.sizes.bulk, false)
@@ -38,7 +38,7 @@ func recorded(steps ...step) opener {
 			ours: func(ctx context.Context) ([]quantity, error) {
 				q, run, err := streamed(ctx, steps, kept, data)
 				if err == nil {
-					err = keptWhole(kept.Runs, run, data.size)
+					err = keptWhole(ctx, kept.Runs, run, data.size)
 				}
 				return q, err
 			},
@@ -72,8 +72,8 @@ func streamed(ctx context.Context, steps []step, d stages.Deps, data feed) ([]qu
 }
 
 // keptWhole fails where the output of a run is not there: nothing would have been measured.
-func keptWhole(kept stages.Runs, run string, size int64) error {
-	data, release, err := stages.OpenOutput(kept, run, 0)
+func keptWhole(ctx context.Context, kept stages.Runs, run string, size int64) error {
+	data, release, err := stages.OpenOutput(ctx, kept, run, 0)
 	if err != nil {
 		return err
 	}

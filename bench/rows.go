@@ -218,5 +218,5 @@ func rows() []row {
 			goals: []goal{least("MB/s of CPU", 4), never(peakMemory, held)},
 		},
 	}
-	return slices.Concat(list, paceRows(), upstreamRows(), sandboxRows(), fileRows(), pipeRows())
+	return slices.Concat(list, paceRows(), upstreamRows(), replicaRows(), sandboxRows(), fileRows(), pipeRows())
 }

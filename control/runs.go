@@ -12,13 +12,13 @@ import (
 // methods may be called concurrently. A run that a viewer may not see is as unknown as one that never was (404).
 type Runs interface {
 	// Runs lists the newest runs first.
-	Runs(v Viewer, f RunFilter) RunList
+	Runs(ctx context.Context, v Viewer, f RunFilter) RunList
 
-	Run(v Viewer, request string) (RunDetail, error)
+	Run(ctx context.Context, v Viewer, request string) (RunDetail, error)
 
 	// Output returns a part of what a stage of a finished run has produced, while that is kept. Without Results of the viewer
 	// it is refused (403).
-	Output(v Viewer, r OutputRequest) (OutputPart, error)
+	Output(ctx context.Context, v Viewer, r OutputRequest) (OutputPart, error)
 
 	// Wait waits until runs have begun, ended or asked since a cursor, or a live run may have gone on, or ctx has ended. It returns
 	// the cursor for the next call. 0 waits for nothing. It may wake without a change, and sums changes up.
@@ -216,12 +216,12 @@ const runWait = 20 * time.Second
 // runRoutes are the requests about runs. GET /v1/runs lists those in progress only, as it always has.
 func runRoutes(v Viewer) []route {
 	return []route{
-		{http.MethodGet, "/v1/runs", nil, func(_ context.Context, s Source, _ any) (any, error) {
-			return s.Runs(v, RunFilter{States: []string{RunLive, RunAsking}}).Runs, nil
+		{http.MethodGet, "/v1/runs", nil, func(ctx context.Context, s Source, _ any) (any, error) {
+			return s.Runs(ctx, v, RunFilter{States: []string{RunLive, RunAsking}}).Runs, nil
 		}},
-		post("/v1/runs/list", func(s Source, _ context.Context, f RunFilter) (RunList, error) { return s.Runs(v, f), nil }),
-		post("/v1/runs/show", func(s Source, _ context.Context, r RunRequest) (RunDetail, error) { return s.Run(v, r.Request) }),
-		post("/v1/runs/output", func(s Source, _ context.Context, r OutputRequest) (OutputPart, error) { return s.Output(v, r) }),
+		post("/v1/runs/list", func(s Source, ctx context.Context, f RunFilter) (RunList, error) { return s.Runs(ctx, v, f), nil }),
+		post("/v1/runs/show", func(s Source, ctx context.Context, r RunRequest) (RunDetail, error) { return s.Run(ctx, v, r.Request) }),
+		post("/v1/runs/output", func(s Source, ctx context.Context, r OutputRequest) (OutputPart, error) { return s.Output(ctx, v, r) }),
 		post("/v1/runs/wait", func(s Source, ctx context.Context, c RunCursor) (RunCursor, error) {
 			ctx, cancel := context.WithTimeout(ctx, runWait)
 			defer cancel()

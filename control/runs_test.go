@@ -17,17 +17,17 @@ type knownRuns struct{ queries []any }
 
 var oneRun = control.Run{Request: "q_1", Caller: "alice", State: control.RunLive, Started: time.Unix(1, 0).UTC(), Stages: 2}
 
-func (k *knownRuns) Runs(v control.Viewer, f control.RunFilter) control.RunList {
+func (k *knownRuns) Runs(_ context.Context, v control.Viewer, f control.RunFilter) control.RunList {
 	k.queries = append(k.queries, v, f)
 	return control.RunList{Cursor: 3, Runs: []control.Run{oneRun}}
 }
 
-func (k *knownRuns) Run(v control.Viewer, request string) (control.RunDetail, error) {
+func (k *knownRuns) Run(_ context.Context, v control.Viewer, request string) (control.RunDetail, error) {
 	k.queries = append(k.queries, v, request)
 	return control.RunDetail{Run: oneRun, Plan: []byte(`[{"type":"x"}]`), Stages: []control.RunStage{}}, nil
 }
 
-func (k *knownRuns) Output(v control.Viewer, r control.OutputRequest) (control.OutputPart, error) {
+func (k *knownRuns) Output(_ context.Context, v control.Viewer, r control.OutputRequest) (control.OutputPart, error) {
 	k.queries = append(k.queries, v, r)
 	return control.OutputPart{Offset: r.Offset, Size: 9, Data: []byte("\x00rest")}, nil
 }

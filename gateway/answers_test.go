@@ -197,7 +197,7 @@ func TestAnswers(t *testing.T) {
 // refusal reports whether a reply is the one to answers that nothing waits for.
 func refusal(a askReply) bool {
 	const want = "execute_pipeline failed: UNKNOWN_RUN\n" +
-		"no open call of yours expects these answers: it has ended, was answered already, or had other arguments\n" +
+		"no open call of yours expects these answers: it has ended, was answered already, had other arguments, or is at another gateway\n" +
 		`Try: call again without requestState; a "from" stage with "resume" goes on from the kept outputs of a run`
 	return strings.TrimSpace(strings.Replace(a.text(), "The pipeline", "execute_pipeline", 1)) == want
 }

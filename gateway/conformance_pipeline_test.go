@@ -10,10 +10,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/conformancetest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// TestConformancePipelines runs the suite against tools that stand behind the gateway: each call is a pipeline of it.
+// TestConformancePipelines runs the suite against tools that stand behind the gateway: each call is a pipeline of it. By day
+// only the newer revision does: pipelines are the same in both, whose differences TestConformance finds.
 func TestConformancePipelines(t *testing.T) {
 	t.Parallel()
 	front, plain := newFixture()
@@ -60,7 +62,7 @@ func TestConformancePipelines(t *testing.T) {
 	))
 	served := httptest.NewServer(NewEndpoint(front, HTTPOptions{}).Handler())
 	t.Cleanup(func() { served.CloseClientConnections(); served.Close() })
-	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+	for _, revision := range []string{"2026-07-28", "2025-11-25"}[:parttest.Times(1, 2)] {
 		before := pipelines.Load()
 		conformancetest.Run{Revision: revision}.Server(t, served.URL+"/mcp")
 		if n := pipelines.Load() - before; n < int64(len(plain)) {

@@ -234,7 +234,7 @@ type dialogs struct {
 func noDialog() error {
 	return stages.Errorf(stages.UnknownRun,
 		`call again without requestState; a "from" stage with "resume" goes on from the kept outputs of a run`,
-		"no open call of yours expects these answers: it has ended, was answered already, or had other arguments")
+		"no open call of yours expects these answers: it has ended, was answered already, had other arguments, or is at another gateway")
 }
 
 // A conversation is a call of a tool that may ask its client. The context of the call ends with the call, and kept when the

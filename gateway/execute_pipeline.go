@@ -133,6 +133,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		Timeout:  seconds(call.Timeout),
 		Spent:    time.Since(begun),
 		Progress: notify.follow(),
+		Kept:     notify.kept,
 		Begun:    known.Follow,
 		Forgets:  g.calls.closing,
 		Trace:    traceOf(req.Params.Meta, req.Extra),
@@ -144,7 +145,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	defer func() { ended(report, out.bytes, out.shape != nil, err) }()
 	g.logRun(req.Extra, request, options.Trace, report, out.characters, err)
 	if err == nil {
-		if result, err = out.result(report, func() fullOutput { return keptOutput(g.runsOf(req.Extra), report.Run) }); err != nil {
+		if result, err = out.result(report, func() fullOutput { return keptOutput(ctx, g.runsOf(req.Extra), report.Run) }); err != nil {
 			g.logInternal(asError(err))
 		} else {
 			err = saved.structure(ctx, out, result)

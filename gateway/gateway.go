@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -121,7 +122,7 @@ func New(o Options) *Gateway {
 	g := &Gateway{o: o, history: history.New(o.Kept), dialogs: dialogs{seal: newSealer(), parked: map[string]*dialog{}}}
 	g.runs = newSlots("pipelines and calls of tools", o.Runs, o.CallerRuns, o.AddressRuns)
 	g.lookups = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs, o.AddressRuns)
-	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits, Memory: o.Memory}
+	g.deps = stages.Deps{Shapes: schemas.Shapes(), Files: o.Files, Limits: o.Limits, Memory: o.Memory}
 	if o.Upstream != nil {
 		g.deps.Tools = o.Watch.Tools(o.Upstream)
 	}
@@ -231,11 +232,13 @@ type tool struct {
 	call        mcp.ToolHandler
 }
 
+// executeSchema is the same for every gateway of a process.
+var executeSchema = sync.OnceValue(func() json.RawMessage { return schemas.ExecutePipeline(stages.Kinds(), schemas.Options{Brief: true}) })
+
 // tools returns the table of the gateway's own tools.
 func (g *Gateway) tools() []tool {
-	execute := schemas.ExecutePipeline(stages.Kinds(), schemas.Options{Brief: true})
 	return []tool{
-		{"execute_pipeline", "Run a pipeline", pipelineSubject, executeText, execute, true, g.runs, g.executePipeline},
+		{"execute_pipeline", "Run a pipeline", pipelineSubject, executeText, executeSchema(), true, g.runs, g.executePipeline},
 		{"list_all_tools", "List the tools of all servers", "list_all_tools", listText, listSchema, false, g.lookups, g.listAllTools},
 		{"get_tool_details", "Show tools in full", "get_tool_details", detailsText, detailsSchema, false, g.lookups, g.getToolDetails},
 		{"list_available_shell_commands", "List the commands", "list_available_shell_commands", commandsText, commandsSchema, false, g.lookups, g.listCommands},

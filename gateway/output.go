@@ -48,7 +48,7 @@ func (g *Gateway) offerOutputs() {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 		}
 		defer end()
-		return g.readOutput(req)
+		return g.readOutput(ctx, req)
 	}
 	const paged = " Readable in pages: offset and limit are bytes; _meta of a page names the next one."
 	g.server.AddResourceTemplate(&mcp.ResourceTemplate{
@@ -72,12 +72,12 @@ type page struct {
 }
 
 // readOutput reads one page. A page of text ends between two characters.
-func (g *Gateway) readOutput(req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+func (g *Gateway) readOutput(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	p, err := parsePage(req.Params.URI)
 	if err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
-	data, release, err := stages.OpenOutput(g.runsOf(req.Extra), p.run, p.stage)
+	data, release, err := stages.OpenOutput(ctx, g.runsOf(req.Extra), p.run, p.stage)
 	e, failed := errors.AsType[*stages.Error](err)
 	switch {
 	case failed && e.Code == stages.UnknownRun:
@@ -174,11 +174,11 @@ type fullOutput struct {
 }
 
 // keptOutput finds the output of an ended run.
-func keptOutput(runs stages.Runs, run string) fullOutput {
+func keptOutput(ctx context.Context, runs stages.Runs, run string) fullOutput {
 	if run == "" {
 		return fullOutput{}
 	}
-	data, release, err := stages.OpenOutput(runs, run, 0)
+	data, release, err := stages.OpenOutput(ctx, runs, run, 0)
 	if err != nil {
 		why, _ := errors.AsType[stages.Incomplete](err)
 		return fullOutput{run: run, why: cmp.Or(string(why), asError(err).Msg)}

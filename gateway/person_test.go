@@ -66,7 +66,7 @@ func TestPersonWork(t *testing.T) {
 		t.Errorf("a trial gives %q, %v", out.String(), err)
 	}
 	for name, want := range map[string]bool{"ann": true, "bob": false} {
-		list := g.History().Runs(control.Viewer{Caller: name}, control.RunFilter{})
+		list := g.History().Runs(t.Context(), control.Viewer{Caller: name}, control.RunFilter{})
 		if got := len(list.Runs) == 1; got != want || want && (list.Runs[0].Request != request || list.Runs[0].State != control.RunOK) {
 			t.Errorf("%s sees the runs %+v, want %s: %v", name, list.Runs, request, want)
 		}

@@ -27,6 +27,7 @@ type notifier struct {
 	end     context.CancelFunc // of running
 
 	mu    sync.Mutex                           // guards what follows
+	run   string                               // its id, where it outlives this gateway
 	last  stages.Progress                      // with the highest counts so far
 	tools map[stages.Place]stages.ToolProgress // of stages outside for_each
 }
@@ -57,6 +58,13 @@ func (n *notifier) follow() func(stages.Progress) {
 		return nil
 	}
 	return n.progress
+}
+
+// kept has the notifications name the run, for a client whose gateway ends before it answers.
+func (n *notifier) kept(run string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.run = run
 }
 
 // A progressSender sends a notification.
@@ -93,10 +101,10 @@ func (n *notifier) progress(p stages.Progress) {
 }
 
 // now returns the next notification. Progress counts items and the tools' own numbers; a total needs a single tool.
-func (n *notifier) now() mcp.ProgressNotificationParams {
+func (n *notifier) now() (p mcp.ProgressNotificationParams) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := mcp.ProgressNotificationParams{Progress: float64(n.last.Items)}
+	p.Progress = float64(n.last.Items)
 	for _, t := range n.tools {
 		p.Progress += t.Done
 		if len(n.tools) == 1 && n.last.Items == 0 && t.Total >= t.Done {
@@ -107,6 +115,9 @@ func (n *notifier) now() mcp.ProgressNotificationParams {
 	if n.plain || n.last.Items == 0 && !n.last.Each && t.Message != "" {
 		p.Message = t.Message
 		return p
+	}
+	if n.run != "" {
+		defer func() { p.Message += "; run " + n.run }()
 	}
 	p.Message = fmt.Sprintf("%s done, %s", texts.Count(n.last.Items, "item"), texts.Count(n.last.Calls, "tool call"))
 	switch {

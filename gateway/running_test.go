@@ -21,7 +21,7 @@ var operator = control.Viewer{All: true, Results: true}
 
 // live lists the runs in progress.
 func live(g *gateway.Gateway) []control.Run {
-	return g.History().Runs(operator, control.RunFilter{States: []string{control.RunLive, control.RunAsking}}).Runs
+	return g.History().Runs(context.Background(), operator, control.RunFilter{States: []string{control.RunLive, control.RunAsking}}).Runs
 }
 
 // TestRunning: a run is listed under its name in logs from its start to its end.
@@ -78,13 +78,13 @@ func TestRunFigures(t *testing.T) {
 	<-reached
 	h := w.gateway.History()
 	row := live(w.gateway)[0]
-	d, err := h.Run(operator, row.Request)
+	d, err := h.Run(t.Context(), operator, row.Request)
 	if err != nil || len(d.Stages) != 3 || d.Stages[1].Items != 1 || d.Stages[1].Calls != 1 || d.Calls != 2 || d.State != control.RunLive {
 		t.Errorf("a live run: %+v, %v", d, err)
 	}
 	close(gate)
 	<-replied
-	if d, err = h.Run(operator, row.Request); err != nil || d.State != control.RunOK || d.Stages[1].OK != many || d.Stages[1].Total != many || d.Items != many || d.Calls != 2 {
+	if d, err = h.Run(t.Context(), operator, row.Request); err != nil || d.State != control.RunOK || d.Stages[1].OK != many || d.Stages[1].Total != many || d.Items != many || d.Calls != 2 {
 		t.Errorf("a finished run: %+v, %v", d, err)
 	}
 	if text := texts.JSON(d); len(text) > 8<<10 {

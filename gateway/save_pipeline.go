@@ -51,7 +51,7 @@ func (g *Gateway) savePipeline(ctx context.Context, req *mcp.CallToolRequest) (*
 		return nil, stages.Errorf(stages.Denied, "run the pipeline itself; the operator can give callers identities (--tokens), or save it with mcsh pipeline save",
 			"this gateway does not know who calls: a pipeline that you save would be seen by others, or by nobody")
 	}
-	text, d, wrong := call.content(g.runsOf(req.Extra))
+	text, d, wrong := call.content(ctx, g.runsOf(req.Extra))
 	if wrong != nil {
 		return nil, wrong
 	}
@@ -70,7 +70,7 @@ func (g *Gateway) savePipeline(ctx context.Context, req *mcp.CallToolRequest) (*
 }
 
 // content returns the file of the pipeline, or all that is wrong with the call.
-func (c *saveCall) content(runs stages.Runs) ([]byte, *pipelines.Definition, wrongCall) {
+func (c *saveCall) content(ctx context.Context, runs stages.Runs) ([]byte, *pipelines.Definition, wrongCall) {
 	var wrong wrongCall
 	refuse := func(field, hint string, err error) {
 		e := stages.Errorf(stages.InvalidArguments, hint, "%w", err)
@@ -85,7 +85,7 @@ func (c *saveCall) content(runs stages.Runs) ([]byte, *pipelines.Definition, wro
 	case (c.Run == "") == (len(c.Pipeline) == 0):
 		refuse("run", `give "run": "r_..." of a reply, or else "pipeline": [stages]`, errors.New("it takes either run or pipeline"))
 	case c.Run != "":
-		plan, err := stages.PlanOf(runs, c.Run)
+		plan, err := stages.PlanOf(ctx, runs, c.Run)
 		if err != nil {
 			own := *asError(err)
 			own.Hint = "give the r_... of a reply; if that run is gone, run its pipeline again, or give the stages as pipeline"
@@ -129,12 +129,18 @@ func (g *Gateway) notSaved(ctx context.Context, name string, author pipelines.Au
 		if own.Version.Number == 0 {
 			text, hint = fmt.Sprintf("there is no saved pipeline %q to replace", name), "leave version out"
 		}
-	case errors.Is(err, pipelines.ErrTaken):
+	case errors.Is(err, pipelines.ErrTaken), errors.Is(err, pipelines.ErrFile):
 		code, text, hint = stages.Denied, fmt.Sprintf("the name %q is taken: agents change only pipelines of their own that nobody has adopted", name), "choose another name; a pipeline of another name can begin with a stage that calls this one"
 	case errors.Is(err, pipelines.ErrFull):
 		code, text, hint = stages.LimitExceeded, err.Error(), "save it as a new version of one of yours"
+	case errors.Is(err, pipelines.ErrUnsettled):
+		g.o.Log.Warn("a pipeline may not have been saved", zap.String("name", name), zap.Error(err))
+		code, text, hint = stages.ServerUnavailable, pipelines.ErrUnsettled.Error(), "get_tool_details with server "+pipelines.Server+" shows it in a minute, if it was saved"
 	case ctx.Err() != nil:
 		code, text, hint = stages.Cancelled, "the call ended before the pipeline was saved", ""
+	case errors.Is(err, pipelines.ErrStore):
+		g.o.Log.Warn("a pipeline cannot be saved", zap.String("name", name), zap.Error(err))
+		code, text, hint = stages.ServerUnavailable, pipelines.ErrStore.Error()+": nothing was saved", "try again in a minute"
 	default:
 		g.o.Log.Error("a pipeline cannot be saved", zap.String("name", name), zap.Error(err))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store"
 )
 
 // laterTools are tools that are there once the world is.
@@ -27,12 +28,17 @@ func unchanged() uint64 { return 0 }
 // newSaving serves a gateway whose callers save pipelines, to alice and bob.
 func newSaving(t *testing.T) (*guarded, *pipelines.Store) {
 	t.Helper()
-	tools := &laterTools{}
 	store := pipelines.NewStore(t.TempDir())
-	set := pipelines.NewSet(store, stages.Deps{Tools: tools, Commands: newSandbox(t), Shapes: schemas.NewShapes(stages.Kinds())}, unchanged)
+	return newSavingIn(t, store), store
+}
+
+func newSavingIn(t *testing.T, store *pipelines.Store) *guarded {
+	t.Helper()
+	tools := &laterTools{}
+	set := pipelines.NewSet(store, stages.Deps{Tools: tools, Commands: newSandbox(t), Shapes: schemas.Shapes()}, unchanged)
 	g := newGuarded(t, gateway.Options{Pipelines: set, AllowSave: true})
 	tools.Tools = g.pool
-	return g, store
+	return g
 }
 
 // ask calls a tool and returns the texts of its reply as one.
@@ -138,7 +144,7 @@ func TestSavedVersions(t *testing.T) {
 	if text, failed := save(alice, "mine", one+`,"version":2`); !failed || !strings.Contains(text, "is taken") {
 		t.Errorf("what a person has adopted changes: %s", text)
 	}
-	left, err := os.ReadFile(filepath.Join(store.Dirs()[0], "theirs.json"))
+	left, err := os.ReadFile(filepath.Join(store.Places()[0], "theirs.json"))
 	if err != nil || string(left) != string(person) {
 		t.Errorf("the file of a person is %s, %v", left, err)
 	}
@@ -179,12 +185,71 @@ func TestSaveMistakes(t *testing.T) {
 		{`{"name":"a","description":"d","pipeline":` + itemNames + `,"parameters":{"x":{"type":"string"}}}`, "declared and not used", ""},
 	} {
 		text, failed := ask(t, alice, "save_pipeline", test.arguments)
-		if !failed || !strings.Contains(text, test.want) || !strings.Contains(text, test.hint) || strings.Contains(text, store.Dirs()[0]) || strings.Contains(text, "mcsh pipeline show") {
+		if !failed || !strings.Contains(text, test.want) || !strings.Contains(text, test.hint) || strings.Contains(text, store.Places()[0]) || strings.Contains(text, "mcsh pipeline show") {
 			t.Errorf("%.300s: got %.900s, want %s; %s", test.arguments, text, test.want, test.hint)
 		}
 	}
 	if list, err := store.List(t.Context()); len(list) > 0 || err != nil {
 		t.Errorf("saved are %v, %v", list, err)
+	}
+}
+
+// TestSaveShared: an agent saves a pipeline on one gateway and calls it on another at once. Another caller has it when a person has
+// adopted it there.
+func TestSaveShared(t *testing.T) {
+	objects, err := store.OpenDirectory(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := objects.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	first, second := pipelines.NewSharedStore(objects), pipelines.NewSharedStore(objects)
+	here, there := newSavingIn(t, first), newSavingIn(t, second)
+	if list, err := second.List(t.Context()); err != nil || len(list) != 0 { // it has read the store before
+		t.Fatal(list, err)
+	}
+	if text, failed := ask(t, here.as(t, "alice", eras[0]), "save_pipeline", `{"name":"item_name","description":"d","pipeline":`+itemNames+`}`); failed {
+		t.Fatal(text)
+	}
+	const call = `[{"type":"tool","server":"pipelines","name":"item_name"}]`
+	alice, bob := there.as(t, "alice", eras[1]), there.as(t, "bob", eras[0])
+	if text, _ := pipe(t, alice, call); text != "item 1\n" {
+		t.Errorf("its caller gets %q", text)
+	}
+	if text, _ := pipe(t, bob, call); !strings.Contains(text, "UNKNOWN_") {
+		t.Errorf("another caller gets %q", text)
+	}
+	if _, err := second.Adopt(t.Context(), "item_name", 1); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := pipe(t, bob, call); text != "item 1\n" {
+		t.Errorf("another caller gets %q of what was adopted", text)
+	}
+	if text, failed := ask(t, here.as(t, "alice", eras[1]), "save_pipeline", `{"name":"item_name","version":1,"description":"e","pipeline":`+itemNames+`}`); !failed || !strings.Contains(text, "is taken") {
+		t.Errorf("replacing what was adopted on another gateway: %s", text)
+	}
+}
+
+// TestSaveStoreDown: an agent is told that nothing was saved when the store that gateways share fails, and nothing of the store.
+func TestSaveStoreDown(t *testing.T) {
+	objects, err := store.OpenDirectory(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := pipelines.NewSharedStore(objects)
+	if _, err := saved.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	alice := newSavingIn(t, saved).as(t, "alice", eras[0])
+	if err := objects.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, failed := ask(t, alice, "save_pipeline", `{"name":"a","description":"d","pipeline":[{"type":"preview"}]}`)
+	if !failed || !strings.Contains(text, "SERVER_UNAVAILABLE") || !strings.Contains(text, "nothing was saved") || strings.Contains(text, "closed") {
+		t.Errorf("got %s", text)
 	}
 }
 

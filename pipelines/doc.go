@@ -1,6 +1,6 @@
-// Package pipelines keeps saved pipelines: files with a description, parameters and a plan, their versions, and the check
-// whether they still fit the tools that they call. It offers them as tools of a server named "pipelines". It knows nothing
-// of MCP, of sessions with servers, of logging or of the environment.
+// Package pipelines keeps saved pipelines: texts with a description, parameters and a plan, in files or in a store that gateways
+// share, their versions, and the check whether they still fit the tools that they call. It offers them as tools of a server named
+// "pipelines". It knows nothing of MCP, of sessions with servers, of logging or of the environment.
 //
 // # Decisions
 //
@@ -21,4 +21,16 @@
 //     file of an agent is ever without one.
 //   - An adopted pipeline belongs to a person: an agent saves its next idea under another name. Otherwise the words that a person
 //     has read could be replaced for all callers, or callers would see different versions of one name.
+//   - Where gateways share a store, it is the home of what callers and people save, and directories are read only: each gateway reads
+//     its own, and a file counts before the store, so nobody who can save replaces an operator's file. A change of a file by one
+//     gateway would be one that the others do not have.
+//   - In the store each change is an object with the next number, pipelines/NAME/NUMBER: a text, an adoption, a removal. The one that
+//     exists first wins, and the other writer looks again, so two changes of one pipeline never mix; no lock and no clock is shared.
+//     Objects never change, and a removal stays the newest one, so an old version is never back by itself.
+//   - A gateway asks once in two seconds whether there is a new mark, pipelines/.changed/ANY, which a writer leaves behind its change,
+//     and lists all objects only then, or after a minute: a writer may have died before its mark. A name or a version that it does not
+//     know it looks for at once, at most five times in a second. So an idle gateway costs one short list, however many versions there are.
+//   - The newest versions are in memory, so calls go on while the store is down. Saving does not: nobody could tell who was first.
+//   - An object that holds no version breaks its pipeline and no other; the version before does not count again, because the object may
+//     have been its removal. Bounds count what the gateway knows: with several saving at once there may be as many more as gateways.
 package pipelines

@@ -5,39 +5,29 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/following"
-	"github.com/mcsh-dev/mcsh/internal/namedfile"
-	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // sums are checksums of what a store has read, by path.
 type sums map[string][sha256.Size]byte
 
-// now reads the files of the store for their checksums, also the latest records: an adoption changes nothing else.
+// add adds the checksum of data, or of an error.
+func (s sums) add(path string, data []byte, err error) {
+	if err != nil {
+		data = []byte("error: " + err.Error())
+	}
+	s[path] = sha256.Sum256(data)
+}
+
+// now returns the checksums of what the places hold now.
 func (s *Store) now() sums {
 	found := sums{}
-	add := func(path string, data []byte, err error) {
-		if err != nil {
-			data = []byte("error: " + err.Error())
-		}
-		found[path] = sha256.Sum256(data)
-	}
-	for _, dir := range s.dirs {
-		names, err := namesIn(dir)
-		add(dir, nil, err)
-		for _, name := range names[:min(len(names), 2*MaxPipelines)] {
-			path := filepath.Join(dir, name+".json")
-			data, err := namedfile.Read(path, readMost)
-			add(path, data, err)
-			own := recordsOf(dir, name)
-			v, err := own.latest()
-			add(own.dir, []byte(texts.JSON(v)), err)
-		}
+	for _, in := range s.places {
+		in.sums(found)
 	}
 	return found
 }
@@ -77,6 +67,9 @@ func (s *Set) Follow(ctx context.Context, changed func(Change)) {
 	files.Go(func() {
 		following.Watch(ctx, s.store.lastRead, s.store.now, maps.Equal, func() { _ = s.store.Reload(ctx) }) // List has the error
 	})
+	if s.store.shared != nil {
+		files.Go(func() { s.store.shared.follow(ctx, func() { _ = s.store.Reload(ctx) }) })
+	}
 	before, was := map[string]Tool{}, error(nil)
 	var looked time.Time
 	for first, last := true, (state{}); ctx.Err() == nil; first = false {

@@ -160,6 +160,9 @@ func (s *Set) Find(ctx context.Context, name string, v Viewer) (*Tool, error) {
 		}
 		err = notFound(name, nil)
 	}
+	if errors.Is(err, ErrStore) {
+		return nil, stages.Errorf(stages.ServerUnavailable, "try again in a minute, or call the current version", "%w", err)
+	}
 	if v.Shows != nil && errors.Is(err, ErrNotFound) { // the error names pipelines, whoever may know of their servers
 		var known []Saved
 		for _, t := range s.Tools(ctx, v) {

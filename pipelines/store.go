@@ -4,51 +4,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/renameio/v2"
-
-	"github.com/mcsh-dev/mcsh/internal/flock"
-	"github.com/mcsh-dev/mcsh/internal/namedfile"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/store"
 )
 
 // Bounds of a store.
 const (
-	MaxPipelines = 500 // of all directories
+	MaxPipelines = 500 // of all places
 	MaxPrivate   = 50  // that agents of one caller have saved and nobody has adopted
 )
 
 // A Saved is one saved pipeline with its current version.
 type Saved struct {
 	Name    string
-	Path    string   // of its file
-	Shadows []string // files of the same name in later directories, which do not count
+	Path    string   // of its file, or the prefix of its objects
+	Shadows []string // of the same name in later places, which do not count
 	Version Version
 	Removed bool // there is only this version, and no file
 
 	// Definition is nil where the file cannot be used, and Err says why.
 	Definition *Definition
 	Err        error
+
+	in place
 }
 
 // A Store keeps the saved pipelines of some directories, of which the first counts where two have one name. New pipelines are
-// saved in the first. All methods may be called concurrently, also by several processes.
+// saved in the first. With a store that gateways share, new ones are saved there, where one counts that no directory has, and
+// directories do not change. All methods may be called concurrently, also by several processes.
 type Store struct {
-	dirs []string
+	places []place // the first one with a name counts
+	home   place   // of new ones
+	shared *shared // nil: there is none
 
-	mu    sync.Mutex // also while files are read
-	read  bool
-	saved map[string]*Saved // guarded by mu, as is all above and below
-	err   error             // of reading the directories
+	turn chan struct{} // filled while somebody reads the places or changes one
+
+	mu    sync.Mutex
+	saved map[string]*Saved // guarded by mu, as is all below; nil: nothing was read yet. The map never changes.
+	err   error             // of reading the places
 	sums  sums              // of what was read last
 
 	revision atomic.Uint64
@@ -58,10 +57,33 @@ type Store struct {
 func (s *Store) Revision() uint64 { return s.revision.Load() }
 
 // NewStore returns the store of directories, which need not be there. It reads nothing yet.
-func NewStore(dirs ...string) *Store { return &Store{dirs: dirs} }
+func NewStore(dirs ...string) *Store { return NewSharedStore(nil, dirs...) }
 
-// Dirs returns the directories.
-func (s *Store) Dirs() []string { return slices.Clone(s.dirs) }
+// NewSharedStore returns the store of directories, and of objects that gateways share; nil: there are none.
+func NewSharedStore(objects store.Store, dirs ...string) *Store {
+	s := &Store{turn: make(chan struct{}, 1)}
+	for _, dir := range dirs {
+		s.places = append(s.places, directory(dir))
+	}
+	if objects != nil {
+		s.shared = newShared(objects)
+		s.places, s.home = append(s.places, s.shared), s.shared
+	} else if len(dirs) > 0 {
+		s.home = s.places[0]
+	}
+	return s
+}
+
+// Places names the places of saved pipelines, first that of new ones.
+func (s *Store) Places() (list []string) {
+	list = []string{s.home.String()}
+	for _, p := range s.places {
+		if p != s.home {
+			list = append(list, p.String())
+		}
+	}
+	return list
+}
 
 // The reasons for which a change is refused, beside errors of the disk.
 var (
@@ -69,29 +91,67 @@ var (
 	ErrConflict = errors.New("somebody else has changed the saved pipeline")
 	ErrTaken    = errors.New("the name is taken")
 	ErrFull     = errors.New("there are too many saved pipelines")
+	ErrFile     = errors.New("each gateway has the saved pipeline in a file of its own: change the files, or give the pipeline another name")
+
+	// After ErrStore everything is as it was. After ErrUnsettled a later look tells.
+	ErrStore     = errors.New("the store of saved pipelines cannot be used")
+	ErrUnsettled = errors.New("the store of saved pipelines has failed, and it is not known whether the change counts: look before you try again")
 )
 
 // Reload reads the files again.
 func (s *Store) Reload(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end()
+	s.load(ctx, nil)
+	_, err := s.known()
+	return err
+}
+
+// begin waits until nobody else reads the places or changes one.
+func (s *Store) begin(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	default: // also a caller that has ended reads what costs no time
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Store) end() { <-s.turn }
+
+// known returns what was read last; nil: nothing was.
+func (s *Store) known() (map[string]*Saved, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.load(ctx, "")
-	return s.err
+	return s.saved, s.err
 }
 
 // List returns all saved pipelines, sorted by name, also those of others: see [Version.VisibleTo]. The error is about
-// directories that cannot be read; all others count.
+// places that cannot be read; all others count.
 func (s *Store) List(ctx context.Context) ([]Saved, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.read {
-		s.load(ctx, "")
+	saved, failed := s.known()
+	if saved == nil {
+		if err := s.begin(ctx); err != nil {
+			return nil, err
+		}
+		if saved, failed = s.known(); saved == nil {
+			s.load(ctx, nil)
+			saved, failed = s.known()
+		}
+		s.end()
 	}
 	var list []Saved
-	for _, name := range slices.Sorted(maps.Keys(s.saved)) {
-		list = append(list, *s.saved[name])
+	for _, name := range slices.Sorted(maps.Keys(saved)) {
+		list = append(list, *saved[name])
 	}
-	return list, s.err
+	return list, failed
 }
 
 // Get returns a saved pipeline that a caller may know of: NAME, or an earlier version as NAME@3, also of one that was removed. The
@@ -102,6 +162,9 @@ func (s *Store) Get(ctx context.Context, text string, sees func(Version) bool) (
 		return Saved{}, fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
 	list, _ := s.List(ctx)
+	if s.news(ctx, name, number, list) {
+		list, _ = s.List(ctx)
+	}
 	list = slices.DeleteFunc(list, func(p Saved) bool { return !sees(p.Version) })
 	p := Saved{Name: name, Removed: true}
 	if i := slices.IndexFunc(list, func(p Saved) bool { return p.Name == name }); i >= 0 {
@@ -110,10 +173,16 @@ func (s *Store) Get(ctx context.Context, text string, sees func(Version) bool) (
 	if !p.Removed && (number == 0 || number == p.Version.Number) {
 		return p, nil
 	}
-	dir := s.dirOf(ctx, name)
-	switch v, err := recordsOf(dir, name).read(number); {
-	case number > 0 && err == nil && sees(v):
-		p.Version, p.Path = v, filepath.Join(dir, name+".json")
+	in := s.placeOf(ctx, name)
+	v, err := Version{}, ErrNotFound
+	if number > 0 {
+		v, err = in.version(ctx, name, number)
+	}
+	switch {
+	case err == nil && sees(v):
+		p.Version, p.Path = v, in.path(name)
+	case errors.Is(err, ErrStore) && !p.Removed:
+		return Saved{}, fmt.Errorf("version %d of %s cannot be read: %w", number, name, ErrStore) // the rest is the operator's
 	case p.Removed:
 		return Saved{}, notFound(name, list)
 	default:
@@ -121,6 +190,16 @@ func (s *Store) Get(ctx context.Context, text string, sees func(Version) bool) (
 	}
 	p.Definition, p.Err = Parse(fmt.Sprintf("%s@%d", name, number), []byte(p.Version.Text))
 	return p, nil
+}
+
+// news looks for a pipeline, or a later version, that is not in a list but may be in the store that gateways share. It reports
+// whether something has changed.
+func (s *Store) news(ctx context.Context, name string, number int, list []Saved) bool {
+	i := slices.IndexFunc(list, func(p Saved) bool { return p.Name == name })
+	if s.shared == nil || i >= 0 && (list[i].in != s.shared || number <= list[i].Version.Number) || !s.shared.glance(ctx, name) {
+		return false
+	}
+	return s.Reload(ctx) == nil
 }
 
 // Everybody sees all versions: for the operator.
@@ -139,20 +218,19 @@ func (s *Store) Versions(ctx context.Context, name string) ([]Version, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	return recordsOf(s.dirOf(ctx, name), name).all()
+	return s.placeOf(ctx, name).versions(ctx, name)
 }
 
-// dirOf returns the directory of a pipeline; of one that was removed, the first one that has versions of it.
-func (s *Store) dirOf(ctx context.Context, name string) string {
+// placeOf returns the place of a pipeline; of one that was removed, the first one that has versions of it.
+func (s *Store) placeOf(ctx context.Context, name string) place {
 	list, _ := s.List(ctx)
 	if i := slices.IndexFunc(list, func(p Saved) bool { return p.Name == name }); i >= 0 {
-		return filepath.Dir(list[i].Path)
+		return list[i].in
 	}
-	i := slices.IndexFunc(s.dirs, func(dir string) bool {
-		numbers, _ := recordsOf(dir, name).numbers()
-		return len(numbers) > 0
-	})
-	return s.dirs[max(i, 0)]
+	if i := slices.IndexFunc(s.places, func(p place) bool { return p.has(name) }); i >= 0 {
+		return s.places[i]
+	}
+	return s.home
 }
 
 // Any stands for whatever version there is, and for none.
@@ -162,9 +240,8 @@ const Any = -1
 // another one is there, the error is [ErrConflict]. An agent may only follow what agents of its own caller have saved and nobody
 // has adopted, else the error is [ErrTaken]. When Save fails, everything is as it was.
 func (s *Store) Save(ctx context.Context, name string, text []byte, base int, author Author) (v Version, err error) {
-	err = s.change(ctx, name, func(dir string, p *Saved) error {
-		path := filepath.Join(dir, name+".json")
-		_, err := Parse(path, text)
+	err = s.change(ctx, name, func(in place, p *Saved) error {
+		_, err := Parse(in.path(name), text)
 		if err == nil {
 			err = s.room(p, author)
 		}
@@ -172,43 +249,11 @@ func (s *Store) Save(ctx context.Context, name string, text []byte, base int, au
 			err = p.at(name, base)
 		}
 		if err == nil {
-			v, err = write(path, recordsOf(dir, name), text, p == nil, author)
+			v, err = in.save(ctx, name, text, p, author)
 		}
 		return err
 	})
 	return v, err
-}
-
-// write writes the record of a text, and then the file. returns says that there is no such file.
-func write(path string, own records, text []byte, returns bool, author Author) (Version, error) {
-	v, isNew, err := own.next(text)
-	if err != nil || !isNew && !returns {
-		return v, err
-	}
-	before := v
-	v.Author, v.Adopted = author, time.Time{}
-	if err = own.write(v); err == nil {
-		if err = replace(path, text, 0o644); err == nil {
-			return v, nil
-		}
-		if isNew { // else it stays as a version that nobody has used
-			_ = os.Remove(own.path(v.Number))
-		} else {
-			_ = own.write(before)
-		}
-	}
-	return Version{}, fmt.Errorf("%s: nothing was saved: %w", path, bare(err))
-}
-
-// bare is an error without the name of the file: people know neither the record nor the file that is moved into the place of theirs.
-func bare(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // at refuses another version than the one that a change is for. There may be no pipeline.
@@ -236,8 +281,9 @@ func (p *Saved) existing(name string, base int) error {
 
 // room refuses what would be one too many, and a name that an agent may not use.
 func (s *Store) room(p *Saved, author Author) error {
+	saved, _ := s.known()
 	own := 0
-	for _, other := range s.saved {
+	for _, other := range saved {
 		if other.Version.Private() && other.Version.Author == author {
 			own++
 		}
@@ -247,8 +293,8 @@ func (s *Store) room(p *Saved, author Author) error {
 		return fmt.Errorf("%w: choose another one", ErrTaken)
 	case p != nil:
 		return nil
-	case len(s.saved) >= MaxPipelines:
-		return fmt.Errorf("%w: %d, remove some", ErrFull, len(s.saved))
+	case len(saved) >= MaxPipelines:
+		return fmt.Errorf("%w: %d, remove some", ErrFull, len(saved))
 	case author.Agent && own >= MaxPrivate:
 		return fmt.Errorf("%w: %d are yours and not adopted; a person can adopt or remove some", ErrFull, own)
 	}
@@ -257,168 +303,113 @@ func (s *Store) room(p *Saved, author Author) error {
 
 // Remove removes a pipeline whose version is base, or [Any]. Its versions stay.
 func (s *Store) Remove(ctx context.Context, name string, base int) error {
-	return s.change(ctx, name, func(_ string, p *Saved) error {
+	return s.change(ctx, name, func(in place, p *Saved) error {
 		if err := p.existing(name, base); err != nil {
 			return err
 		}
-		return os.Remove(p.Path)
+		return in.remove(ctx, p)
 	})
 }
 
 // Adopt makes an agent's pipeline one of all callers, if its version is base, or [Any].
 func (s *Store) Adopt(ctx context.Context, name string, base int) (v Version, err error) {
-	err = s.change(ctx, name, func(dir string, p *Saved) error {
+	err = s.change(ctx, name, func(in place, p *Saved) (err error) {
 		if err := p.existing(name, base); err != nil {
 			return err
 		}
 		if v = p.Version; p.Err != nil || !v.Private() {
 			return p.Err
 		}
-		v.Adopted = time.Now().UTC().Truncate(time.Second)
-		return recordsOf(dir, name).write(v)
+		v, err = in.adopt(ctx, p)
+		return err
 	})
 	return v, err
 }
 
-// change changes a pipeline while no other process does, and reads the files again.
-func (s *Store) change(ctx context.Context, name string, do func(dir string, p *Saved) error) error {
+// adopted is a version that a person adopts now.
+func (v Version) adopted() Version {
+	v.Adopted = time.Now().UTC().Truncate(time.Second)
+	return v
+}
+
+// errOutrun says that another gateway has changed the pipeline since it was looked at.
+var errOutrun = fmt.Errorf("%w: others do at the same time", ErrConflict)
+
+// mostTries bounds the changes of one that others outrun.
+const mostTries = 5
+
+// change changes a pipeline while no other process does, and reads the places again. do is called again when another was faster.
+func (s *Store) change(ctx context.Context, name string, do func(in place, p *Saved) error) (err error) {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	dir := s.dirs[0]
-	if p := s.saved[name]; p != nil {
-		dir = filepath.Dir(p.Path)
+	if err := s.begin(ctx); err != nil {
+		return err
 	}
-	unlock, err := lock(ctx, dir)
-	if err != nil {
-		return fmt.Errorf("changing the saved pipelines in %s: %w", dir, err)
+	defer s.end()
+	for range mostTries {
+		if err = s.try(ctx, name, do); !errors.Is(err, errOutrun) {
+			break
+		}
 	}
-	defer unlock()
-	s.load(ctx, dir)
-	err = do(dir, s.saved[name])
-	s.load(ctx, dir)
 	return err
 }
 
-// lock takes the lock of a directory, and makes the directory.
-func lock(ctx context.Context, dir string) (unlock func(), err error) {
-	own := filepath.Join(dir, versionsDir)
-	if err := os.MkdirAll(own, 0o700); err != nil {
-		return nil, err
+func (s *Store) try(ctx context.Context, name string, do func(in place, p *Saved) error) error {
+	in := s.home
+	saved, _ := s.known()
+	if p := saved[name]; p != nil {
+		in = p.in
 	}
-	f, err := os.OpenFile(filepath.Join(own, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := flock.Wait(ctx, f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() { f.Close() }, nil
-}
-
-// replace writes a file whole or not at all.
-func replace(path string, data []byte, mode fs.FileMode) error {
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(mode), renameio.WithExistingPermissions())
+	release, err := in.hold(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer f.Cleanup() // of what was not moved
-	if _, err := f.Write(data); err != nil {
-		return err
+	defer release()
+	s.load(ctx, in)
+	saved, _ = s.known()
+	p := saved[name]
+	switch {
+	case p != nil && p.in != s.home && s.shared != nil:
+		return ErrFile
+	case p != nil && p.in != in: // which is not held
+		return errOutrun
 	}
-	return f.CloseAtomicallyReplace()
+	err = do(in, p)
+	s.load(ctx, in)
+	return err
 }
 
-// load reads all directories. The caller has mu, and the lock of the directory locked.
-func (s *Store) load(ctx context.Context, locked string) {
-	old, now := s.saved, s.now()
-	if !s.read || !maps.Equal(now, s.sums) {
-		s.revision.Add(1)
+// load reads all places, of which one may be held. The caller has its turn.
+func (s *Store) load(ctx context.Context, held place) {
+	if s.shared != nil {
+		s.shared.first(ctx)
 	}
-	s.saved, s.sums, s.read = map[string]*Saved{}, now, true
+	old, _ := s.known()
+	now, saved := s.now(), map[string]*Saved{}
 	var errs []error
-	for _, dir := range s.dirs {
-		names, err := namesIn(dir)
+	for _, in := range s.places {
+		names, err := in.names()
 		if err != nil {
 			errs = append(errs, err)
 		}
 		for _, name := range names {
-			path := filepath.Join(dir, name+".json")
-			switch first := s.saved[name]; {
+			switch first := saved[name]; {
 			case first != nil:
-				first.Shadows = append(first.Shadows, path)
-			case len(s.saved) == MaxPipelines:
-				errs = append(errs, fmt.Errorf("%s: there are more than %d saved pipelines; the others are left out", dir, MaxPipelines))
+				first.Shadows = append(first.Shadows, in.path(name))
+			case len(saved) == MaxPipelines:
+				errs = append(errs, fmt.Errorf("%s: there are more than %d saved pipelines; the others are left out", in, MaxPipelines))
 			default:
-				s.saved[name] = loadOne(ctx, path, name, old[name], dir == locked)
+				if p := in.load(ctx, name, old[name], in == held); p != nil {
+					p.in, saved[name] = in, p
+				}
 			}
 		}
 	}
-	s.err = errors.Join(errs...)
-}
-
-// namesIn returns the names of the pipelines in a directory, sorted.
-func namesIn(dir string) (names []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.saved == nil || !maps.Equal(now, s.sums) {
+		s.revision.Add(1)
 	}
-	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok && !strings.HasPrefix(name, ".") {
-			names = append(names, name)
-		}
-	}
-	return names, err
-}
-
-// readMost bounds what is read of a file, of which [MaxFile] is accepted.
-const readMost = 1 << 20
-
-// recordWait is how long a reader waits for another process before it records new content. Then the content has its number only.
-const recordWait = time.Second
-
-// loadOne reads one file, and keeps its content if that is new and can be used. It needs the lock of the directory for that, which
-// its caller may have: else the file may be one that another process is about to replace.
-func loadOne(ctx context.Context, path, name string, old *Saved, locked bool) *Saved {
-	p, isNew := readOne(path, name, old)
-	if isNew && !locked {
-		ctx, cancel := context.WithTimeout(ctx, recordWait)
-		defer cancel()
-		unlock, err := lock(ctx, filepath.Dir(path))
-		if err != nil {
-			return p // the directory may be one that nobody can write to
-		}
-		defer unlock()
-		p, isNew = readOne(path, name, old)
-	}
-	if isNew {
-		_ = recordsOf(filepath.Dir(path), name).write(p.Version) // likewise
-	}
-	return p
-}
-
-// readOne reads one file. One that has not changed is not parsed again. isNew says that its content is good and has no record.
-func readOne(path, name string, old *Saved) (p *Saved, isNew bool) {
-	p = &Saved{Name: name, Path: path}
-	if p.Err = CheckName(name); p.Err != nil {
-		p.Err = fmt.Errorf("%s: %w", path, p.Err)
-		return p, false
-	}
-	text, err := namedfile.Read(path, readMost)
-	if err != nil {
-		p.Err = err
-		return p, false
-	}
-	if old != nil && old.Path == path && old.Version.Hash == hashOf(text) && old.Definition != nil {
-		p.Definition = old.Definition
-	} else {
-		p.Definition, p.Err = Parse(path, text)
-	}
-	if p.Version, isNew, err = recordsOf(filepath.Dir(path), name).next(text); err != nil {
-		p.Definition, p.Err = nil, err
-		p.Version = Version{Author: Author{Agent: true}} // nobody knows whose content it is: it is nobody's
-	}
-	return p, isNew && p.Err == nil
+	s.saved, s.sums, s.err = saved, now, errors.Join(errs...)
 }

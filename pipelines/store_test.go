@@ -262,13 +262,30 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
+// TestSecondDirectory: a store that has read nothing yet changes a pipeline where it is.
+func TestSecondDirectory(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	if _, err := pipelines.NewStore(second).Save(t.Context(), "a", saying("one"), 0, ann); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := pipelines.NewStore(first, second).Adopt(t.Context(), "a", 1); err != nil || v.Private() {
+		t.Errorf("adopted %+v, %v", v, err)
+	}
+	if v, err := pipelines.NewStore(first, second).Save(t.Context(), "a", saying("two"), 1, person); err != nil || v.Number != 2 {
+		t.Errorf("saved %+v, %v", v, err)
+	}
+	if p, err := pipelines.NewStore(second).Get(t.Context(), "a", pipelines.Everybody); err != nil || p.Definition.Description != "two" {
+		t.Errorf("the second directory has %+v, %v", p, err)
+	}
+}
+
 // TestCancelledSave: a save that waits for another process ends with its context, and changes nothing.
 func TestCancelledSave(t *testing.T) {
 	s := pipelines.NewStore(t.TempDir())
 	if _, err := s.Save(t.Context(), "a", saying("one"), 0, person); err != nil {
 		t.Fatal(err)
 	}
-	other, err := os.OpenFile(filepath.Join(s.Dirs()[0], ".versions", "lock"), os.O_RDWR, 0)
+	other, err := os.OpenFile(filepath.Join(s.Places()[0], ".versions", "lock"), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,8 @@ type output struct {
 	chunks []chunk
 	size   int64
 
+	log *writer // of an output whose beginning is kept in any case; nil for others
+
 	// Guarded by the store's mu:
 	ended      bool
 	incomplete string // the reason why it is not whole, or empty
@@ -26,15 +28,18 @@ type output struct {
 }
 
 // ReadAt implements [io.ReaderAt] for an output that has ended.
-func (o *output) ReadAt(p []byte, off int64) (n int, err error) {
-	for n < len(p) && off < o.size {
+func (o *output) ReadAt(p []byte, off int64) (n int, err error) { return o.readTo(o.size, p, off) }
+
+// readTo reads what is in memory and in chunks, up to end.
+func (o *output) readTo(end int64, p []byte, off int64) (n int, err error) {
+	for n < len(p) && off < end {
 		var m int
 		if head := int64(len(o.mem)); off < head {
 			m = copy(p[n:], o.mem[off:])
 		} else {
 			at := off - head
 			in := at % chunkSize
-			m = int(min(int64(len(p)-n), chunkSize-in, o.size-off))
+			m = int(min(int64(len(p)-n), chunkSize-in, end-off))
 			if err := o.s.disk.read(o.chunks[at/chunkSize], p[n:n+m], in); err != nil {
 				return n, err
 			}
@@ -56,6 +61,14 @@ type writer struct {
 	closed bool       // end was called; guarded by mu
 	why    string     // the reason why no more data is kept, or empty; guarded by mu
 	tail   []byte     // the beginning of the last chunk, not written yet; guarded by mu
+}
+
+func (s *Store) newWriter(partial bool) *writer {
+	w := &writer{o: &output{s: s}, partial: partial}
+	if partial {
+		w.o.log = w
+	}
+	return w
 }
 
 // Write keeps all of p, or drops p and all later data. It does not fail.
@@ -180,6 +193,46 @@ func (w *writer) end(incomplete string) {
 	w.clip()
 	w.returnTail()
 	o.s.finish(o, w.why)
+}
+
+// read returns what a writer has kept, from off on.
+func (w *writer) read(off, most int64) ([]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	flushed := int64(len(w.o.mem)) + int64(len(w.o.chunks))*chunkSize
+	all := flushed + int64(len(w.tail))
+	data := make([]byte, max(min(most, all-off), 0))
+	n, err := w.o.readTo(min(flushed, all), data, off)
+	if err == io.EOF {
+		err = nil
+	}
+	copy(data[n:], w.tail[max(off-flushed, 0):])
+	return data, err
+}
+
+// peek returns data of an output, from off on: of one that has ended or is a log. ended says that there is nothing else.
+func (s *Store) peek(o *output, off, most int64) (data []byte, ended bool, err error) {
+	s.mu.Lock()
+	if ended = o.ended; ended {
+		o.owners++ // nobody empties it
+	}
+	s.unlock()
+	switch {
+	case ended:
+		defer func() {
+			s.mu.Lock()
+			defer s.unlock()
+			s.disown(o)
+		}()
+		data = make([]byte, max(min(most, o.size-off), 0))
+		if _, err = o.ReadAt(data, off); err == io.EOF {
+			err = nil
+		}
+		return data, off+int64(len(data)) >= o.size, err
+	case o.log != nil:
+		data, err = o.log.read(off, most)
+	}
+	return data, false, err
 }
 
 // clip frees memory that was reserved but not used.

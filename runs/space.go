@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/store"
 )
 
 // reservation is the outcome of reserve.
@@ -142,6 +143,9 @@ func (s *Store) tick() {
 
 // Memory returns the share that the memory of outputs is taken from, for what others keep of the same runs; nil: none bounds it.
 func (s *Store) Memory() *memory.Share { return s.o.Share }
+
+// Shared returns the store where other gateways find the runs; nil: there is none.
+func (s *Store) Shared() store.Store { return s.o.Shared }
 
 // TTL returns how long a run is kept after its last use.
 func (s *Store) TTL() time.Duration { return s.o.TTL }

@@ -3,14 +3,17 @@ package runs
 import (
 	"cmp"
 	"container/list"
+	"context"
 	"crypto/rand"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/store"
 )
 
 // A Store keeps the outputs of runs. When it is full, it evicts whole runs, the least recently used first, but never a
@@ -26,13 +29,20 @@ type Store struct {
 	timer        *time.Timer     // for the run that expires next
 	closed       bool
 	unneeded     []*os.File // unlock closes them, without mu
+
+	closing    context.Context // of what is done for the shared store
+	cancel     context.CancelFunc
+	background sync.WaitGroup // of the same; added to under mu, and not once the store is closed
+	waiting    atomic.Int64   // ended runs that are being written or wait for that
+	slots      chan struct{}  // one value for each ended run that is being written
 }
 
 // run is a run in the store, all of it guarded by the store's mu.
 type run struct {
 	id, caller  string
 	outputs     map[string]*output
-	continuedBy string        // the run that continues it
+	continuedBy string        // the run that continues it, where it has no journal
+	journal     *journal      // in the shared store; nil without one
 	inEnded     *list.Element // in ended; nil: the run is under way
 	used        time.Time     // of its last use
 }
@@ -40,16 +50,24 @@ type run struct {
 // New returns a store. It creates files when it needs them.
 func New(o Options) *Store {
 	o = o.withDefaults()
-	s := &Store{o: o, disk: newDisk(o.Dir), runs: map[string]*run{}, ended: list.New()}
+	s := &Store{o: o, disk: newDisk(o.Dir), runs: map[string]*run{}, ended: list.New(), slots: make(chan struct{}, maxSending)}
+	s.closing, s.cancel = context.WithCancel(context.Background())
 	s.timer = time.AfterFunc(o.TTL, s.tick)
+	if o.Shared != nil {
+		s.background.Go(s.sweep)
+	}
 	return s
 }
 
 // Close frees everything. Later reads fail, and later writes are dropped.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	defer s.unlock()
 	s.closed = true
+	s.cancel()
+	s.mu.Unlock()
+	s.background.Wait()
+	s.mu.Lock()
+	defer s.unlock()
 	for _, r := range s.runs {
 		s.forget(r)
 	}
@@ -80,14 +98,23 @@ func (c *Caller) Begin() (id string, end func()) {
 	s := c.s
 	s.mu.Lock()
 	defer s.unlock()
+	r := &run{id: id, caller: c.name, outputs: map[string]*output{}}
+	if s.add(r) && s.o.Shared != nil {
+		r.journal = s.newJournal(r)
+	}
+	return id, sync.OnceFunc(func() { s.endRun(r) })
+}
+
+// add adds a run if there is room, for which it evicts ended runs. The caller has mu.
+func (s *Store) add(r *run) bool {
 	for len(s.runs) >= s.o.Runs && s.ended.Len() > 0 {
 		s.forget(s.ended.Front().Value.(*run))
 	}
-	r := &run{id: id, caller: c.name, outputs: map[string]*output{}}
-	if !s.closed && len(s.runs) < s.o.Runs {
-		s.runs[id] = r
+	if s.closed || len(s.runs) >= s.o.Runs || s.runs[r.id] != nil {
+		return false
 	}
-	return id, sync.OnceFunc(func() { s.endRun(r) })
+	s.runs[r.id] = r
+	return true
 }
 
 func (s *Store) endRun(r *run) {
@@ -98,6 +125,9 @@ func (s *Store) endRun(r *run) {
 	}
 	r.inEnded, r.used = s.ended.PushBack(r), time.Now()
 	s.arm()
+	if r.journal != nil {
+		r.journal.end()
+	}
 }
 
 // Create adds an output to a run under way. Writing to it never fails and waits for nothing but a disk. end completes the
@@ -105,7 +135,7 @@ func (s *Store) endRun(r *run) {
 // kept, and only with partial.
 func (c *Caller) Create(id, name string, partial bool) (out io.Writer, end func(incomplete string)) {
 	s := c.s
-	w := &writer{o: &output{s: s}, partial: partial}
+	w := s.newWriter(partial)
 	s.mu.Lock()
 	defer s.unlock()
 	r := s.runs[id]
@@ -130,30 +160,6 @@ func (c *Caller) Share(id, name, to, as string) bool {
 	o.owners++
 	into.outputs[as] = o
 	return true
-}
-
-// Claim records that the run by continues the run id, unless another run does. holder is the run that continues it now: by,
-// the other one, or id itself while it is under way; it is empty if no run does or id is not kept. A claim outlasts by; only
-// release ends it. An empty by claims nothing.
-func (c *Caller) Claim(id, by string) (holder string, release func()) {
-	s := c.s
-	s.mu.Lock()
-	defer s.unlock()
-	r := s.runs[id]
-	switch {
-	case r == nil || r.caller != c.name:
-		return "", func() {}
-	case r.inEnded == nil:
-		return id, func() {}
-	case r.continuedBy != "" || by == "":
-		return r.continuedBy, func() {}
-	}
-	r.continuedBy = by
-	return by, sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.unlock()
-		r.continuedBy = ""
-	})
 }
 
 // Open returns an output of one of the caller's runs. The data stays readable until release, even if the run is evicted.
@@ -192,6 +198,9 @@ func (s *Store) find(c *Caller, id, name string) *output {
 		}
 		r.used = time.Now()
 		s.ended.MoveToBack(r.inEnded)
+		if r.journal != nil {
+			r.journal.touch()
+		}
 	}
 	return r.outputs[name]
 }
@@ -209,6 +218,9 @@ func (s *Store) unlock() {
 // Options bound a store. The zero value of a field means its default.
 type Options struct {
 	Share *memory.Share // the memory of outputs is taken from it; nil: only [Options.Memory] bounds it
+
+	Shared  store.Store // where other gateways find the runs; nil: nowhere
+	Problem func(error) // is called, at any time, when a run cannot be shared; nil: nobody learns of it
 
 	Dir string // of the files without names; empty: the system's temporary directory
 

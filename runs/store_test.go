@@ -429,23 +429,32 @@ func TestClaim(t *testing.T) {
 		{open, "", open},
 		{open, "r_1", open},
 	} {
-		if got, _ := me.Claim(tt.run, tt.by); got != tt.want {
+		if got, _ := claim(t, me, tt.run, tt.by); got != tt.want {
 			t.Errorf("%v: got %q", tt, got)
 		}
 	}
-	if got, _ := s.Of("you").Claim(id, ""); got != "" {
+	if got, _ := claim(t, s.Of("you"), id, ""); got != "" {
 		t.Errorf("another caller sees %q", got)
 	}
 	end()
-	_, release := me.Claim(open, "r_3")
+	_, release := claim(t, me, open, "r_3")
 	release()
-	if got, _ := me.Claim(open, "r_4"); got != "r_4" {
+	if got, _ := claim(t, me, open, "r_4"); got != "r_4" {
 		t.Errorf("what was given up belongs to %q", got)
 	}
 	release()
-	if got, _ := me.Claim(open, ""); got != "r_4" {
+	if got, _ := claim(t, me, open, ""); got != "r_4" {
 		t.Errorf("what was given up twice belongs to %q", got)
 	}
+}
+
+func claim(t *testing.T, c *runs.Caller, id, by string) (holder string, release func()) {
+	t.Helper()
+	holder, release, err := c.Claim(t.Context(), id, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return holder, release
 }
 
 // TestLate: nothing is added to an output that has ended, and nothing is shared of a run that has not.

@@ -72,14 +72,14 @@ func (RawStages) JSONSchema() *jsonschema.Schema { return published.list() }
 
 // ExecutePipeline returns the input schema of execute_pipeline, with the schema of a stage at "#/$defs/stage".
 func ExecutePipeline(kinds []stages.Kind, o Options) json.RawMessage {
-	s, stage := published.reflect(Call{}), union(kinds)
+	s, stage := published.reflect(Call{}), union
 	if o.Brief {
-		stage = flat(kinds)
+		stage = flat
 		for field := range s.Properties.ValuesFromOldest() {
 			trim(field)
 		}
 	}
-	s.Definitions = jsonschema.Definitions{"stage": stage}
+	s.Definitions = jsonschema.Definitions{"stage": stage(kinds)}
 	return marshal(s)
 }
 

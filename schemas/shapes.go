@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -40,6 +41,9 @@ type shape struct {
 }
 
 var _ stages.Shapes = (*StageChecker)(nil)
+
+// Shapes returns the check of stages of all kinds, which is prepared once: that takes longer than the rest of a gateway.
+var Shapes = sync.OnceValue(func() *StageChecker { return NewShapes(stages.Kinds()) })
 
 // NewShapes prepares the check of stages of the given kinds. It panics if the schema of a Go type does not compile.
 func NewShapes(kinds []stages.Kind) *StageChecker {

@@ -138,6 +138,12 @@ func (c *caller) send(ctx context.Context, args json.RawMessage, key string, t *
 		s.err = context.Cause(ctx)
 		return o
 	}
+	if s.hold != nil && !s.again {
+		if s.intent, s.err = c.r.effects.begin(ctx, pastEffect{Key: key, Place: c.m.step.place}); s.err != nil {
+			return o
+		}
+		s.err = errNoReturn
+	}
 	asker, over := c.r.asker.InCall(c.r.clock)
 	defer over()
 	s.result, s.err = c.r.deps.Tools.CallTool(s.ctx, Call{
@@ -155,13 +161,14 @@ var errNoReturn = errors.New("the call did not return")
 // A sending is a call on its way.
 type sending struct {
 	*caller
-	stage context.Context
-	ctx   context.Context // of the call
-	hold  *effectHold     // nil: it only reads
-	args  json.RawMessage
-	key   string    // of an effect, where runs are kept
-	task  *keptTask // that the tool has answered with; nil: none
-	again bool      // the task is that of an earlier call, and there is no other call
+	stage  context.Context
+	ctx    context.Context // of the call
+	hold   *effectHold     // nil: it only reads
+	args   json.RawMessage
+	key    string    // of an effect, where runs are kept
+	task   *keptTask // that the tool has answered with; nil: none
+	again  bool      // the task is that of an earlier call, and there is no other call
+	intent int       // of the call in the list of effects; 0: none
 	outcome
 }
 
@@ -214,8 +221,10 @@ func (s *sending) end() outcome {
 			r.Unknown++
 		}
 	})
-	if s.left && s.key != "" && !refused {
-		e := pastEffect{Key: s.key, Place: s.m.step.place, Unknown: s.err != nil, Of: s.task.handle()}
+	if !s.left || s.key == "" || refused {
+		s.r.effects.unmade(s.intent)
+	} else {
+		e := pastEffect{Key: s.key, Place: s.m.step.place, Unknown: s.err != nil, Of: s.task.handle(), Intent: s.intent}
 		if s.err == nil && (s.shared != nil || !s.each && e.Place.nested()) {
 			e.Kept, e.Result = true, append(s.result.about().encode(), s.result.Data...)
 		}

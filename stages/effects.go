@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +35,9 @@ type pastEffect struct {
 	Result  []byte `json:"result,omitempty"`
 	Run     string `json:"run,omitempty"` // that has made the call; empty: the one whose list this is
 
+	Intent int  `json:"intent,omitempty"` // the number of the call in this list, where runs outlive the process
+	Begun  bool `json:"begun,omitempty"`  // the call has not returned yet: a later line with its intent says what it came to
+
 	Task string `json:"task,omitempty"` // it is no effect but a task that the tool has answered with, see [Task.Handle]
 	Over bool   `json:"over,omitempty"` // the task has ended, and its result is of no use
 	Of   string `json:"of,omitempty"`   // the task of an effect
@@ -51,18 +56,19 @@ type effectLog struct {
 	end     func(string)
 	caused  bool  // this run has changed something, or may have
 	results int64 // bytes of results and tasks
+	intents int   // the number of the last intent
 }
 
 // newEffectLog returns the log of a run of steps. The effects of the runs from which it goes on become its own, so that
 // they are known to whatever goes on from this one.
-func newEffectLog(r *Run, steps []*Step, resumed *resumption) (*effectLog, error) {
+func newEffectLog(ctx context.Context, r *Run, steps []*Step, resumed *resumption) (*effectLog, error) {
 	if r.record == nil {
 		return nil, nil
 	}
 	l := &effectLog{r: r, earlier: map[string][]pastEffect{}}
 	changes := changing(steps)
 	if resumed != nil {
-		err := l.inherit(resumed.id, resumed, changes)
+		err := l.inherit(ctx, resumed.id, resumed, changes)
 		l.tasks.stand(l.earlier)
 		return l, err
 	}
@@ -72,7 +78,7 @@ func newEffectLog(r *Run, steps []*Step, resumed *resumption) (*effectLog, error
 			continue
 		}
 		known[s.origin.id] = true
-		if err := l.inherit(s.origin.id, nil, changes); err != nil {
+		if err := l.inherit(ctx, s.origin.id, nil, changes); err != nil {
 			return l, err
 		}
 	}
@@ -81,11 +87,11 @@ func newEffectLog(r *Run, steps []*Step, resumed *resumption) (*effectLog, error
 
 // inherit reads the effects of a run, or of the last of those that continue it: that one has the effects of all before.
 // Where the plan is another, the places of stages and items mean nothing any more.
-func (l *effectLog) inherit(run string, resumed *resumption, changes bool) error {
+func (l *effectLog) inherit(ctx context.Context, run string, resumed *resumption, changes bool) error {
 	last := run
 	if resumed == nil {
 		var err error
-		if last, err = l.lastOf(run); err != nil {
+		if last, err = l.lastOf(ctx, run); err != nil {
 			l.lose(err)
 			return nil
 		}
@@ -97,37 +103,59 @@ func (l *effectLog) inherit(run string, resumed *resumption, changes bool) error
 	}
 	if data == nil {
 		// The run is looked up after its list: if it is still kept, it was kept then, and has no effects.
-		if _, err := findRun(l.r.deps.Runs, last); err != nil && incomplete == "" {
+		if _, err := keptRun(l.r.deps.Runs, last); err != nil && incomplete == "" {
 			l.lose(err)
 		}
 		return nil
 	}
+	begun := map[int]pastEffect{} // by intent
 	for lines := json.NewDecoder(data); ; {
 		var e pastEffect
 		if err := lines.Decode(&e); err == io.EOF {
-			return nil
+			break
 		} else if err != nil {
 			return unreadable(err)
 		}
 		e.Run = cmp.Or(e.Run, last)
-		if e.Task != "" {
-			if err := l.inheritTask(e, resumed); err != nil {
-				return err
-			}
+		if e.Begun {
+			begun[e.Intent] = e
 			continue
 		}
-		if resumed == nil {
-			e = pastEffect{Run: e.Run, Key: e.Key, Unknown: e.Unknown}
-		}
-		l.write(e)
-		if !changes || resumed != nil && e.Place != "" && e.Place.top() <= resumed.from {
-			continue // nothing can repeat it
-		}
-		if err := l.r.hold(e.size()); err != nil {
+		delete(begun, e.Intent)
+		if err := l.take(e, resumed, changes); err != nil {
 			return err
 		}
-		l.earlier[e.Key] = append(l.earlier[e.Key], e)
 	}
+	for _, intent := range slices.Sorted(maps.Keys(begun)) { // of a gateway that has died
+		e := begun[intent]
+		e.Unknown = true
+		if err := l.take(e, resumed, changes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take makes an effect of an earlier run, or its task, one of this log.
+func (l *effectLog) take(e pastEffect, resumed *resumption, changes bool) error {
+	e.Intent, e.Begun = 0, false
+	switch {
+	case e.Key == "": // it has changed nothing
+		return nil
+	case e.Task != "":
+		return l.inheritTask(e, resumed)
+	case resumed == nil:
+		e = pastEffect{Run: e.Run, Key: e.Key, Unknown: e.Unknown}
+	}
+	l.write(e)
+	if !changes || resumed != nil && e.Place != "" && e.Place.top() <= resumed.from {
+		return nil // nothing can repeat it
+	}
+	if err := l.r.hold(e.size()); err != nil {
+		return err
+	}
+	l.earlier[e.Key] = append(l.earlier[e.Key], e)
+	return nil
 }
 
 // lose notes why effects of earlier runs are not known, for the runs that go on from this one as well.
@@ -140,16 +168,18 @@ func (l *effectLog) lose(why error) {
 }
 
 // lastOf returns the last of the runs that continue a run one after another.
-func (l *effectLog) lastOf(run string) (string, error) {
+func (l *effectLog) lastOf(ctx context.Context, run string) (string, error) {
 	for {
-		holder, _ := l.r.deps.Runs.Claim(run, "")
-		switch holder {
-		case "":
+		holder, _, err := l.r.deps.Runs.Claim(ctx, run, "")
+		switch {
+		case err != nil:
+			return "", err
+		case holder == "":
 			return run, nil
-		case run:
+		case holder == run:
 			return "", fmt.Errorf("run %s is still running", run)
 		}
-		if _, err := findRun(l.r.deps.Runs, holder); err != nil {
+		if _, err := findRun(ctx, l.r.deps.Runs, holder); err != nil {
 			return "", fmt.Errorf("run %s, which continued run %s, is not kept any more", holder, run)
 		}
 		run = holder
@@ -214,6 +244,32 @@ func (e pastEffect) refusal(name string, each bool) *Error {
 	return err
 }
 
+// begin notes a call that may change something before it is made, where runs outlive the process: whoever continues the run
+// after the end of the process must know of it. Without the note the call must not be made.
+func (l *effectLog) begin(ctx context.Context, e pastEffect) (intent int, err error) {
+	if l == nil || !l.r.deps.Runs.Outlive() {
+		return 0, nil
+	}
+	e.Each, e.Item = itemOf(ctx).kept()
+	l.mu.Lock()
+	l.intents++
+	e.Intent, e.Begun = l.intents, true
+	l.mu.Unlock()
+	l.write(e)
+	if err := l.r.deps.Runs.Flush(ctx, l.r.record.id); err != nil {
+		l.write(pastEffect{Intent: e.Intent})
+		return 0, Errorf(ServerUnavailable, "try again later", "the call was not made, because it cannot be noted for whoever continues the run: %w", err)
+	}
+	return e.Intent, nil
+}
+
+// unmade notes that a call has changed nothing.
+func (l *effectLog) unmade(intent int) {
+	if intent > 0 {
+		l.write(pastEffect{Intent: intent})
+	}
+}
+
 // add keeps an effect of this run, for the item that ctx belongs to.
 func (l *effectLog) add(ctx context.Context, e pastEffect) {
 	if l == nil {
@@ -261,7 +317,7 @@ const maxResults = 16 << 20
 // create begins the output of the log. The caller has mu.
 func (l *effectLog) create() {
 	if l.out == nil {
-		l.out, l.end = l.r.record.runs.Create(l.r.record.id, effectsName, false)
+		l.out, l.end = l.r.record.runs.Create(l.r.record.id, effectsName, true)
 	}
 }
 

@@ -34,7 +34,7 @@ func (f *FromStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	case f.Overrides != Overrides{}:
 		return nil, Errorf(InvalidPipeline, `add "resume": true, or give them to a for_each`, "concurrency, on_error and retries have no meaning here without resume")
 	}
-	run, err := findRun(s.Runs, f.Run)
+	run, err := findRun(ctx, s.Runs, f.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -126,16 +126,15 @@ func (f *FromStage) resume(ctx context.Context, s Scope) (*Step, error) {
 		return nil, fielded("resume", Errorf(InvalidPipeline, "send "+ResumeStage(f.Run)+" as the only stage; for other stages behind what the run has produced, use from with stage",
 			"resume continues the stored plan of a run, and must be the only stage"))
 	}
-	run, err := findRun(s.Runs, f.Run)
+	run, err := findRun(ctx, s.Runs, f.Run)
 	if err != nil {
 		return nil, err
 	}
-	var how end
-	_, _, err = run.read(endName, &how)
+	how, err := run.howEnded()
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	if err := run.free(); err != nil {
+	if err := run.free(ctx); err != nil {
 		return nil, err
 	}
 	r := &resumption{storedRun: run}
@@ -153,14 +152,31 @@ func (f *FromStage) resume(ctx context.Context, s Scope) (*Step, error) {
 	return new(Step), nil
 }
 
+// howEnded says how the run ended. One whose gateway has died stopped at every stage that has no output.
+func (p storedRun) howEnded() (how end, err error) {
+	found, _, err := p.read(endName, &how)
+	if found || err != nil {
+		return how, err
+	}
+	how.Failed = true
+	for stage := range p.Stages {
+		if whole, _ := p.whole(stage + 1); !whole {
+			how.Stopped = append(how.Stopped, stage+1)
+		}
+	}
+	return how, nil
+}
+
 // free refuses a run that cannot be continued: it has not ended, or another continues it.
-func (p storedRun) free() error {
-	holder, _ := p.runs.Claim(p.id, "")
-	switch holder {
-	case "":
+func (p storedRun) free(ctx context.Context) error {
+	holder, _, err := p.runs.Claim(ctx, p.id, "")
+	switch {
+	case err != nil:
+		return storeError(err)
+	case holder == "":
 		return nil
-	case p.id:
-		return Errorf(InvalidPipeline, "wait until it has ended", "run %s is still running", p.id)
+	case holder == p.id:
+		return stillRunning(p.id)
 	}
 	return p.taken(holder)
 }

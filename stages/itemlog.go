@@ -2,9 +2,9 @@ package stages
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"slices"
 	"sync"
@@ -39,16 +39,15 @@ type entryHead struct {
 	Size   int64 // of the result
 }
 
-// itemKey stands for the bytes of an item, among items of the same place in other runs of this process: nobody can make
+// itemKey stands for the bytes of an item, among items of the same place in other runs, also of other gateways: nobody can make
 // one whose key is that of another.
-type itemKey uint64
-
-var itemSeed = maphash.MakeSeed()
+type itemKey [16]byte
 
 func itemKeyOf(el element) itemKey {
-	key := itemKey(maphash.Bytes(itemSeed, el.data))
+	sum := sha256.Sum256(el.data)
+	key := itemKey(sum[:16])
 	if el.text {
-		return ^key
+		key[0] ^= 1
 	}
 	return key
 }

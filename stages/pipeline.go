@@ -48,6 +48,10 @@ type RunOptions struct {
 	// be nil.
 	Begun func(stages func() []StageReport)
 
+	// Kept is called with the id of the run when it begins, where runs outlive the process: by it the caller goes on elsewhere
+	// when the process ends. It may be nil.
+	Kept func(run string)
+
 	// Trace is passed on with every tool call.
 	Trace Trace
 
@@ -115,6 +119,9 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	rec, endRecord := newRecord(p, in != nil, o.DryRun)
 	defer endRecord()
 	r.record = rec
+	if rec != nil && o.Kept != nil && rec.runs.Outlive() {
+		o.Kept(rec.id)
+	}
 	meters, err := p.perform(ctx, r, in, out, o.Begun)
 	report := Report{Elapsed: time.Since(start), Stages: reports(meters), Blocks: r.shown.Blocks}
 	report.Windows = windows(report.Stages)
@@ -141,7 +148,7 @@ func effectsIn(list []StageReport) []string {
 }
 
 func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Writer, begun func(func() []StageReport)) (meters []*Meter, err error) {
-	release, err := r.prepare(p)
+	release, err := r.prepare(ctx, p)
 	defer release()
 	var links []*link
 	if err == nil {
@@ -267,13 +274,13 @@ type ToolProgress struct {
 
 // prepare claims the run that this one continues, if there is one, and reads the effects of earlier runs. release ends the
 // logs of this run, and gives up the claim unless the run has changed something.
-func (r *Run) prepare(p *Pipeline) (release func(), err error) {
+func (r *Run) prepare(ctx context.Context, p *Pipeline) (release func(), err error) {
 	giveUp := func() {}
 	if p.resumed != nil && r.dry == nil {
-		giveUp, err = r.claim(p.resumed.storedRun)
+		giveUp, err = r.claim(ctx, p.resumed.storedRun)
 	}
 	if err == nil {
-		r.effects, err = newEffectLog(r, p.steps, p.resumed)
+		r.effects, err = newEffectLog(ctx, r, p.steps, p.resumed)
 	}
 	return func() {
 		for _, l := range r.logs {
@@ -286,7 +293,7 @@ func (r *Run) prepare(p *Pipeline) (release func(), err error) {
 }
 
 // claim makes this run the only one that continues a run, and those that the run has continued, unless it has claimed them.
-func (r *Run) claim(p storedRun) (release func(), err error) {
+func (r *Run) claim(ctx context.Context, p storedRun) (release func(), err error) {
 	var chain []string
 	var held []func()
 	release = func() {
@@ -295,9 +302,11 @@ func (r *Run) claim(p storedRun) (release func(), err error) {
 		}
 	}
 	for {
-		holder, giveUp := p.runs.Claim(p.id, r.record.id)
+		holder, giveUp, err := p.runs.Claim(ctx, p.id, r.record.id)
 		held = append(held, giveUp)
 		switch chain = append(chain, p.id); {
+		case err != nil:
+			return release, storeError(err)
 		case holder == "":
 			return release, p.gone()
 		case holder != r.record.id && !slices.Contains(chain, holder):
@@ -305,9 +314,13 @@ func (r *Run) claim(p storedRun) (release func(), err error) {
 		case p.Continues == "":
 			return release, nil
 		}
-		if p, err = findRun(p.runs, p.Continues); err != nil {
-			return release, nil // it is gone, and nobody else continues it
+		if p, err = findRun(ctx, p.runs, p.Continues); err == nil {
+			continue
 		}
+		if AsError(err).Code == UnknownRun {
+			err = nil // it is gone, and nobody else continues it
+		}
+		return release, err
 	}
 }
 

@@ -106,7 +106,7 @@ func (p *Pipeline) recordEnd(r *Run, report *Report, meters []*Meter, err error,
 	}
 	switch {
 	case e == nil:
-	case gone:
+	case gone && !rec.runs.Outlive():
 		e.forgotten()
 	default:
 		e.Run = rec.id
@@ -201,7 +201,29 @@ type end struct {
 }
 
 // findRun returns an earlier run of the caller. Another caller's run is as unknown as one that never was.
-func findRun(runs Runs, id string) (storedRun, error) {
+func findRun(ctx context.Context, runs Runs, id string) (storedRun, error) {
+	under, err := runs.Fetch(ctx, id)
+	switch {
+	case err != nil:
+		return storedRun{}, storeError(err)
+	case under:
+		return storedRun{}, stillRunning(id)
+	}
+	return keptRun(runs, id)
+}
+
+// stillRunning refuses a run that has not ended.
+func stillRunning(id string) *Error {
+	return fielded("run", Errorf(InvalidPipeline, "wait until it has ended", "run %s is still running", id))
+}
+
+// storeError is the failure of the store that gateways share.
+func storeError(err error) *Error {
+	return Errorf(Internal, "try again later; a pipeline without from needs no earlier run", "earlier runs cannot be looked up: %w", err)
+}
+
+// keptRun returns a run of the caller that is here.
+func keptRun(runs Runs, id string) (storedRun, error) {
 	p := storedRun{runs: runs, id: id}
 	found, incomplete, err := p.read(planName, &p.plan)
 	switch {
@@ -342,11 +364,11 @@ func (i Incomplete) Error() string { return string(i) }
 
 // OpenOutput returns what a stage of an earlier run produced, to be released after use; stage 0 is the last. The error
 // is an *Error: UNKNOWN_RUN, or why the output is not there.
-func OpenOutput(runs Runs, run string, stage int) (data *io.SectionReader, release func(), err error) {
+func OpenOutput(ctx context.Context, runs Runs, run string, stage int) (data *io.SectionReader, release func(), err error) {
 	if runs == nil {
 		return nil, nil, Errorf(UnknownRun, "", "nothing is kept here of earlier runs")
 	}
-	p, err := findRun(runs, run)
+	p, err := findRun(ctx, runs, run)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -365,8 +387,8 @@ func OpenOutput(runs Runs, run string, stage int) (data *io.SectionReader, relea
 }
 
 // KeptSizes returns the bytes of the kept outputs of an ended run, by their stages.
-func KeptSizes(runs Runs, run string) map[Place]int64 {
-	p, err := findRun(runs, run)
+func KeptSizes(ctx context.Context, runs Runs, run string) map[Place]int64 {
+	p, err := findRun(ctx, runs, run)
 	if err != nil {
 		return nil
 	}
@@ -399,7 +421,18 @@ type Runs interface {
 	// Claim makes the run by the only one that continues a run, until it gives that up with release, and returns which
 	// one does: by, or the one that was first, or the run itself while it is under way. With an empty by it only tells;
 	// empty: none does, or there is no such run.
-	Claim(run, by string) (holder string, release func())
+	Claim(ctx context.Context, run, by string) (holder string, release func(), err error)
+
+	// Fetch brings a run here that another gateway has kept, so that the other methods find it, and reports whether it is
+	// still under way there.
+	Fetch(ctx context.Context, run string) (under bool, err error)
+
+	// Flush returns when what was written to a run under way is where it outlives this process, if runs do. After an error
+	// another gateway may continue the run without it.
+	Flush(ctx context.Context, run string) error
+
+	// Outlive reports whether runs outlive this process.
+	Outlive() bool
 
 	// Open returns an output, to be released after use. Without data it was not kept, and incomplete says why;
 	// without either the caller has no such run, or that no such output.
@@ -408,11 +441,11 @@ type Runs interface {
 
 // PlanOf returns the stages of an earlier run of the caller, as they were sent; those of the whole plan for a run that was
 // continued. The error is an *Error: UNKNOWN_RUN, or the reason that the plan cannot be run again by itself.
-func PlanOf(runs Runs, run string) (List, error) {
+func PlanOf(ctx context.Context, runs Runs, run string) (List, error) {
 	if runs == nil {
 		return nil, Errorf(UnknownRun, "", "nothing is kept here of earlier runs")
 	}
-	p, err := findRun(runs, run)
+	p, err := findRun(ctx, runs, run)
 	switch {
 	case err != nil:
 		return nil, err

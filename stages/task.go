@@ -168,7 +168,7 @@ func (s *sending) keep(handle string) {
 	log := s.r.effects
 	if log != nil {
 		s.task = &keptTask{own: true, busy: true, pastEffect: pastEffect{
-			Key: callEffect(s.info.Server, s.info.Name, s.args), Place: s.m.step.place, Task: handle,
+			Key: callEffect(s.info.Server, s.info.Name, s.args), Place: s.m.step.place, Task: handle, Intent: s.intent,
 		}}
 		s.task.Each, s.task.Item = itemOf(s.stage).kept()
 		_ = log.addTask(s.task) // without room only whoever continues the run finds it

@@ -478,7 +478,7 @@ func (w *world) deps() stages.Deps {
 }
 
 // shapes checks stages as the gateway does.
-var shapes = schemas.NewShapes(stages.Kinds())
+var shapes = schemas.Shapes()
 
 // run compiles and runs a pipeline and returns its output.
 func (w *world) run(t *testing.T, pipeline, input string) (string, stages.Report, error) {

@@ -25,10 +25,13 @@ type fake struct{}
 func (fake) Servers(context.Context) []control.Server {
 	return []control.Server{{Name: `<script>alert(1)</script>`, Status: "failed", Where: `"><img src=x>`}}
 }
-func (fake) Runs(control.Viewer, control.RunFilter) control.RunList { return control.RunList{} }
-func (fake) Calls() []CallStep                                      { return nil }
-func (fake) System() SystemState                                    { return SystemState{} }
-func (fake) Messages(context.Context) []Message                     { return nil }
+
+func (fake) Runs(context.Context, control.Viewer, control.RunFilter) control.RunList {
+	return control.RunList{}
+}
+func (fake) Calls() []CallStep                  { return nil }
+func (fake) System() SystemState                { return SystemState{} }
+func (fake) Messages(context.Context) []Message { return nil }
 
 // newTestConsole makes a console of it.
 func newTestConsole(t *testing.T) *Console {

@@ -103,7 +103,7 @@ func showPipelines(v *Visit) (any, error) {
 	}
 	where := ""
 	if v.Who.Operator {
-		where = v.Options().Pipelines.Set().Store().Dirs()[0]
+		where = v.Options().Pipelines.Set().Store().Places()[0]
 	}
 	return struct {
 		Rows  []savedRow
@@ -185,7 +185,7 @@ func (v *Visit) pipelineView() (*pipelineView, error) {
 		p.Hint = texts.Fit(e.Hint, 600)
 	}
 	if p.May {
-		if p.Versions, err = v.Options().Pipelines.Set().Store().Versions(v.Context(), t.Name); err != nil {
+		if p.Versions, err = v.Options().Pipelines.Set().Store().Versions(v.Context(), t.Name); err != nil && !errors.Is(err, pipelines.ErrStore) { // else some are there
 			return nil, problemOf(err)
 		}
 	}
@@ -296,7 +296,7 @@ func (v *Visit) keeps(request string) bool {
 	if request == "" || v.Options().Runs == nil {
 		return false
 	}
-	_, err := v.Options().Runs.Run(v.Viewer(), request)
+	_, err := v.Options().Runs.Run(v.Context(), v.Viewer(), request)
 	return err == nil
 }
 
@@ -333,7 +333,9 @@ func savedProblem(err error) error {
 	switch {
 	case errors.Is(err, pipelines.ErrConflict):
 		return &Problem{http.StatusConflict, "Somebody else has changed it", err.Error(), "your text is still here: compare it with the current version, then save again"}
-	case errors.Is(err, pipelines.ErrTaken), errors.Is(err, pipelines.ErrFull), errors.Is(err, pipelines.ErrNotFound):
+	case errors.Is(err, pipelines.ErrUnsettled):
+		return &Problem{http.StatusServiceUnavailable, "It may have been saved", texts.Fit(err.Error(), 2000), "your text is still here: look at the current version before you save again"}
+	case errors.Is(err, pipelines.ErrTaken), errors.Is(err, pipelines.ErrFile), errors.Is(err, pipelines.ErrFull), errors.Is(err, pipelines.ErrNotFound):
 		return &Problem{http.StatusConflict, "It was not saved", err.Error(), ""}
 	}
 	if p, ok := errors.AsType[*Problem](err); ok {
@@ -369,7 +371,7 @@ func newSaved(v *Visit) (any, error) {
 	}
 	plan := json.RawMessage(example)
 	if request := v.URL.Query().Get("run"); request != "" && v.Options().Runs != nil {
-		d, err := v.Options().Runs.Run(v.Viewer(), request)
+		d, err := v.Options().Runs.Run(v.Context(), v.Viewer(), request)
 		if err != nil {
 			return nil, problemOf(err)
 		}

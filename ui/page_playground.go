@@ -98,7 +98,7 @@ func showPlayground(v *Visit) (any, error) {
 	if request == "" || v.Options().Runs == nil {
 		return view, nil
 	}
-	d, err := v.Options().Runs.Run(v.Viewer(), request)
+	d, err := v.Options().Runs.Run(v.Context(), v.Viewer(), request)
 	switch {
 	case err != nil:
 		return nil, problemOf(err)
@@ -197,7 +197,7 @@ func (v *Visit) result(request string) resultView {
 	r := resultView{Request: request}
 	reply, known := v.Options().Playground.Reply(v.Context(), request)
 	r.Reply, r.Awaited = reply, known && reply == nil
-	d, err := v.Options().Runs.Run(v.Viewer(), request)
+	d, err := v.Options().Runs.Run(v.Context(), v.Viewer(), request)
 	if err != nil {
 		return r // nothing is kept of it
 	}

@@ -24,7 +24,7 @@ type output struct {
 // output opens the output that an address names.
 func (v *Visit) output() (*output, error) {
 	o := &output{v: v, request: control.OutputRequest{Request: v.PathValue("request"), Stage: int(min(v.number("of"), 1<<20))}}
-	part, err := v.Options().Runs.Output(v.Viewer(), o.request)
+	part, err := v.Options().Runs.Output(v.Context(), v.Viewer(), o.request)
 	if err != nil {
 		return nil, problemOf(err)
 	}
@@ -50,7 +50,7 @@ func (o *output) ReadAt(b []byte, from int64) (n int, err error) {
 		}
 		if at < o.part.Offset || at >= o.part.Offset+int64(len(o.part.Data)) {
 			o.request.Offset = at
-			part, err := o.v.Options().Runs.Output(o.v.Viewer(), o.request)
+			part, err := o.v.Options().Runs.Output(o.v.Context(), o.v.Viewer(), o.request)
 			if err != nil {
 				return n, err
 			}

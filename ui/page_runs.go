@@ -2,6 +2,7 @@ package ui
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -21,9 +22,9 @@ import (
 
 // Runs are the runs of the gateway, live and finished. [control.Runs] has the meaning of its methods.
 type Runs interface {
-	Runs(v control.Viewer, f control.RunFilter) control.RunList
-	Run(v control.Viewer, request string) (control.RunDetail, error)
-	Output(v control.Viewer, r control.OutputRequest) (control.OutputPart, error)
+	Runs(ctx context.Context, v control.Viewer, f control.RunFilter) control.RunList
+	Run(ctx context.Context, v control.Viewer, request string) (control.RunDetail, error)
+	Output(ctx context.Context, v control.Viewer, r control.OutputRequest) (control.OutputPart, error)
 	Cancel(v control.Viewer, request string) error
 }
 
@@ -81,7 +82,7 @@ func showRuns(v *Visit) (any, error) {
 	}
 	f = view.RunFilter
 	f.Limit = view.Page * runsOnPage
-	list := v.Options().Runs.Runs(v.Viewer(), f)
+	list := v.Options().Runs.Runs(v.Context(), v.Viewer(), f)
 	view.Rows = list.Runs[min(f.Limit-runsOnPage, len(list.Runs)):]
 	view.Filtered = f.Tool+f.Caller+f.Text+view.State != ""
 	at := func(page int) string {
@@ -169,7 +170,7 @@ type timeBar struct {
 }
 
 func showRun(v *Visit) (any, error) {
-	d, err := v.Options().Runs.Run(v.Viewer(), v.PathValue("request"))
+	d, err := v.Options().Runs.Run(v.Context(), v.Viewer(), v.PathValue("request"))
 	if err != nil {
 		return nil, problemOf(err)
 	}
@@ -278,7 +279,7 @@ func (v *Visit) sample(r *runView, stage int) *sampleView {
 	if stage < 1 || stage > len(r.Stages) || r.Stages[stage-1].Kept == nil {
 		return nil
 	}
-	part, err := v.Options().Runs.Output(v.Viewer(), control.OutputRequest{Request: r.Request, Stage: stage, Max: sampleMost})
+	part, err := v.Options().Runs.Output(v.Context(), v.Viewer(), control.OutputRequest{Request: r.Request, Stage: stage, Max: sampleMost})
 	if err != nil {
 		return nil
 	}

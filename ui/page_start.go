@@ -10,7 +10,7 @@ import (
 // Activity says what is going on in a gateway.
 type Activity interface {
 	Servers(ctx context.Context) []control.Server // that the person whose identity the context has may use
-	Runs(v control.Viewer, f control.RunFilter) control.RunList
+	Runs(ctx context.Context, v control.Viewer, f control.RunFilter) control.RunList
 
 	// Calls returns the calls of tools of the last while, of all callers, in steps of a time; the oldest first.
 	Calls() []CallStep
@@ -68,7 +68,7 @@ func showStart(v *Visit) (any, error) {
 			s.Ready++
 		}
 	}
-	for _, run := range source.Runs(v.Viewer(), control.RunFilter{Limit: 50 * recentRuns}).Runs {
+	for _, run := range source.Runs(v.Context(), v.Viewer(), control.RunFilter{Limit: 50 * recentRuns}).Runs {
 		switch {
 		case run.Live():
 			s.Live++

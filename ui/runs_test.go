@@ -51,18 +51,18 @@ func quote(text string) string {
 	return string(data)
 }
 
-func (s *strangeRuns) Runs(control.Viewer, control.RunFilter) control.RunList {
+func (s *strangeRuns) Runs(context.Context, control.Viewer, control.RunFilter) control.RunList {
 	return control.RunList{Runs: []control.Run{s.detail().Run}}
 }
 
-func (s *strangeRuns) Run(_ control.Viewer, request string) (control.RunDetail, error) {
+func (s *strangeRuns) Run(_ context.Context, _ control.Viewer, request string) (control.RunDetail, error) {
 	if request != "q_1" {
 		return control.RunDetail{}, &control.Error{Status: 404, Message: "there is no run " + request, Hint: hostile}
 	}
 	return s.detail(), nil
 }
 
-func (s *strangeRuns) Output(_ control.Viewer, r control.OutputRequest) (control.OutputPart, error) {
+func (s *strangeRuns) Output(_ context.Context, _ control.Viewer, r control.OutputRequest) (control.OutputPart, error) {
 	from := min(r.Offset, int64(len(s.output)))
 	most := control.MaxPart
 	if r.Max > 0 {

@@ -235,7 +235,7 @@ func goldenChaos(t *testing.T, patients map[string]*patient) {
 
 // goodPipelines runs pipelines over the good servers until done is closed, and returns how many.
 func goodPipelines(t *testing.T, p *upstream.Pool, done <-chan struct{}) int {
-	deps := stages.Deps{Tools: p, Shapes: schemas.NewShapes(stages.Kinds())}
+	deps := stages.Deps{Tools: p, Shapes: schemas.Shapes()}
 	for n := 0; ; n++ {
 		select {
 		case <-done:

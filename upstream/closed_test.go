@@ -38,7 +38,7 @@ func TestClosedInFlight(t *testing.T) {
 					session, err = dial(ctx)
 					return session, err
 				}})
-				plan, errs := stages.CompileFed(t.Context(), []byte("["+stage+"]"), stages.Deps{Tools: p, Shapes: schemas.NewShapes(stages.Kinds())})
+				plan, errs := stages.CompileFed(t.Context(), []byte("["+stage+"]"), stages.Deps{Tools: p, Shapes: schemas.Shapes()})
 				if errs != nil {
 					t.Fatal(errs)
 				}

@@ -66,6 +66,9 @@ type Options struct {
 	// it.
 	State *state.Dir
 
+	// Shapes are shapes of results that gateways share; nil: there are none.
+	Shapes *state.Shared
+
 	// Pin holds back tools that are new or have changed since the first list of their server, until somebody accepts them. It
 	// needs State; without, what was listed first is known in memory only, and a restart trusts everything again.
 	Pin bool

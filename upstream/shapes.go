@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,8 +84,11 @@ type shapes struct {
 
 	mu     sync.Mutex // guards what follows
 	tools  map[string]*toolShape
-	saving bool  // it waits to be written
-	err    error // of the last writing
+	others state.Shapes // of the gateways that share shapes, when they were last read
+	saving bool         // it waits to be written
+	err    error        // of the last writing
+
+	lookOnce sync.Once
 }
 
 // toolShape is the shape of one tool's results, valid as long as its schema stays.
@@ -106,6 +110,7 @@ func newShapes(sc *serverConn, dir *state.Dir) *shapes {
 // use calls f with the entry of a tool.
 func (s *shapes) use(t *toollist.Tool, f func(k *toolShape)) {
 	saved := s.read()
+	s.lookOnce.Do(s.look)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.tools[t.Name]
@@ -116,7 +121,26 @@ func (s *shapes) use(t *toollist.Tool, f func(k *toolShape)) {
 		}
 		s.tools[t.Name] = k
 	}
+	if l, ok := s.others[t.Name]; ok && l.Schema == t.Schema && !k.result.Known() {
+		k.result = l.Result.Writable(t.Vocabulary(s.conn.pool.samples.known))
+	}
 	f(k)
+}
+
+// look reads what other gateways have learned, in the background: nobody waits for the store.
+func (s *shapes) look() {
+	shared := s.conn.pool.options.Shapes
+	if shared == nil {
+		return
+	}
+	s.conn.pool.goroutines.start(func() {
+		others, err := shared.Shapes(s.conn.life, s.conn.key())
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err == nil && s.others == nil { // else the next save reads them
+			s.others = others
+		}
+	})
 }
 
 // prune forgets the tools that are not in a list: a server may list others each time.
@@ -168,10 +192,7 @@ func (s *shapes) save() {
 		}
 	}
 	s.mu.Unlock()
-	dir := s.conn.pool.options.State
-	if dir == nil {
-		return
-	}
+	dir, shared := s.conn.pool.options.State, s.conn.pool.options.Shapes
 	keep := func(name, schema string) bool {
 		t := s.conn.tools.known(name)
 		return t != nil && t.Schema == schema
@@ -182,10 +203,22 @@ func (s *shapes) save() {
 		}
 		return common
 	}
-	err := dir.SaveShapes(s.conn.key(), all, keep, known)
+	var err error
+	var others state.Shapes
+	if dir != nil {
+		err = dir.SaveShapes(s.conn.key(), all, keep, known)
+	}
+	if shared != nil {
+		var failed error
+		if others, failed = shared.SaveShapes(context.WithoutCancel(s.conn.life), s.conn.key(), all, keep, known); err == nil { // at the end, too
+			err = failed
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.err = err
+	if s.err = err; others != nil {
+		s.others = others
+	}
 }
 
 // note says why shapes are not saved, if that is so.

@@ -272,8 +272,8 @@ func (s *shown) Servers(ctx context.Context) []control.Server {
 }
 
 // Runs implements [ui.Activity].
-func (s *shown) Runs(v control.Viewer, f control.RunFilter) control.RunList {
-	return s.source.Runs(v, f)
+func (s *shown) Runs(ctx context.Context, v control.Viewer, f control.RunFilter) control.RunList {
+	return s.source.Runs(ctx, v, f)
 }
 
 // Calls implements [ui.Activity].

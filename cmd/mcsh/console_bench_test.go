@@ -112,5 +112,5 @@ func busyRuns(b *testing.B, g *gateway.Gateway) string {
 		run(fmt.Sprintf(`[{"type":"tool","server":"server3","name":"tool_3_%d","args":{"owner":"o"}}]`, i%500))
 	}
 	run(`[{"type":"tool","server":"many","name":"list"},{"type":"tool","server":"many","name":"one","for_each":true,"concurrency":64}]`)
-	return g.History().Runs(control.Viewer{All: true, Results: true}, control.RunFilter{Limit: 1}).Runs[0].Request
+	return g.History().Runs(context.Background(), control.Viewer{All: true, Results: true}, control.RunFilter{Limit: 1}).Runs[0].Request
 }

@@ -39,10 +39,10 @@ type flagGroup struct {
 
 // flagGroups lists the groups. Flags outside of them are those of the command itself, and come first.
 var flagGroups = []flagGroup{
-	{"HTTP", []string{"allow-host", "trusted-proxy", "public-url", "grace"}, false},
+	{"HTTP", []string{"allow-host", "trusted-proxy", "public-url", "drain", "grace"}, false},
 	{"Questions of servers", []string{"ask-timeout", "sampling"}, false},
 	{"Callers", []string{"tokens", "control-", "oidc-"}, false},
-	{"Servers and files", []string{"config", "no-builtin", "read-only", "pin", "root", "workspace", "pipelines", "state"}, false},
+	{"Servers and files", []string{"config", "no-builtin", "read-only", "pin", "root", "workspace", "pipelines", "state", "store", "store-"}, false},
 	{"Gateways", []string{"gateway", "gateway-"}, false},
 	{"Sandbox", []string{"sandbox", "sandbox-"}, true},
 	{"Sign-in", []string{"token-key-file", "client-metadata-url"}, true},

@@ -16,7 +16,6 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
-	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -279,31 +278,6 @@ func whole(n int64) string {
 	}
 	b := byteSize(n)
 	return b.String()
-}
-
-// addKeep adds the flags of the kept outputs of runs.
-func addKeep(o *runs.Options) func(*cobra.Command) {
-	return func(cmd *cobra.Command) {
-		o.Head, o.Output, o.Total = 1<<20, 64<<20, 2<<30
-		f := cmd.Flags()
-		f.DurationVar(&o.TTL, "keep-for", 30*time.Minute, "how long a run is kept after its last use, for pipelines that begin with from")
-		f.Var((*byteSize)(&o.Total), "keep-total", "size of all kept outputs together; the oldest runs are evicted; 0 keeps nothing")
-		f.Var((*byteSize)(&o.Output), "keep-stage", "size of the kept output of one stage; longer outputs are not kept")
-		f.Var((*byteSize)(&o.Head), "keep-memory", "the part of it that stays in memory; the rest is encrypted in files without names")
-	}
-}
-
-// openKept returns the store of kept outputs, or nil if its total is zero.
-func (p *program) openKept(o runs.Options, share *memory.Share) (*runs.Store, error) {
-	if o.Total == 0 {
-		return nil, nil
-	}
-	if o.TTL <= 0 || o.Output <= 0 || o.Head <= 0 {
-		return nil, usageError("--keep-total 0 keeps nothing", "--keep-for, --keep-stage and --keep-memory must be above zero")
-	}
-	o.Dir, o.Share = p.scratchDir(), share
-	o.Head, o.Output = min(o.Head, o.Output), min(o.Output, o.Total)
-	return runs.New(o), nil
 }
 
 // byteSize is a flag such as 64MiB: a number of bytes, or of units of 1024.

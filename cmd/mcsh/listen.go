@@ -222,7 +222,7 @@ const answerTime = time.Second
 // remaining connections.
 func serveHTTP(ctx context.Context, listeners []net.Listener, c *connections, h http.Handler, e shutdown) error {
 	server := &http.Server{
-		Handler: gateway.WithDeadlines(h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		Handler: gateway.WithDeadlines(e.moving(h)), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerBytes, ConnState: c.follow,
 	}
 	served := make(chan error, len(listeners))

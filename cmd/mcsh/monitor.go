@@ -92,13 +92,14 @@ type monitor struct {
 	authenticated bool                       // callers must authenticate
 	guard         atomic.Pointer[auth.Guard] // nil: not started yet
 
-	life context.Context
-	stop func() // closes the listener of --metrics-listen
+	end  shutdown
+	life context.Context // ends with the drain
+	stop func()          // closes the listener of --metrics-listen
 }
 
 // newMonitor returns the monitor of the parts. The caller must close it.
-func (p *program) newMonitor(ctx context.Context, o observeFlags, l listenFlags, x *dependencies, kept *runs.Store, log *zap.Logger) (*monitor, error) {
-	m := &monitor{flags: o, parts: x, life: ctx, stop: func() {}, authenticated: l.auth.enabled()}
+func (p *program) newMonitor(ctx context.Context, o observeFlags, l listenFlags, x *dependencies, kept *runs.Store, end shutdown, log *zap.Logger) (*monitor, error) {
+	m := &monitor{flags: o, parts: x, life: ctx, stop: func() {}, end: end, authenticated: l.auth.enabled()}
 	probes := observe.Probes{Servers: m.servers, Workers: m.workers, Memory: x.shares.used}
 	if kept != nil {
 		probes.Kept = kept.Usage
@@ -137,7 +138,7 @@ func (m *monitor) listen(p *program, as listenFlags) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.Handle("GET /readyz", observe.Ready(m.conditions))
+	mux.Handle("GET /readyz", m.ready())
 	mux.Handle("GET /metrics", m.metrics.Handler())
 	names := listenFlags{address: m.flags.metrics, hosts: as.hosts}
 	server := &http.Server{Handler: names.checkHosts(mux), ReadHeaderTimeout: headerTimeout, ReadTimeout: scrapeWait, WriteTimeout: scrapeWait, IdleTimeout: idleTimeout}
@@ -155,12 +156,15 @@ func (m *monitor) listen(p *program, as listenFlags) error {
 func (m *monitor) routes(h http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", h)
-	mux.Handle("GET /readyz", observe.Ready(m.conditions))
+	mux.Handle("GET /readyz", m.ready())
 	if !m.flags.noMetrics && m.flags.metrics == "" {
 		mux.Handle("GET /metrics", auth.Unlimited(m.metrics.Handler()))
 	}
 	return mux
 }
+
+// ready serves /readyz.
+func (m *monitor) ready() http.Handler { return m.end.drain.asking(observe.Ready(m.conditions)) }
 
 // close sends the remaining traces and closes the listener.
 func (m *monitor) close(ctx context.Context, log *zap.Logger) {
@@ -186,8 +190,11 @@ func (m *monitor) servers() []observe.Server {
 // conditions returns what the gateway needs in order to serve. It wakes required servers that are down.
 func (m *monitor) conditions() []observe.Condition {
 	list := []observe.Condition{{Name: "gateway", Ready: true, State: "serving"}, m.sandboxCondition()}
-	if m.life.Err() != nil {
+	switch {
+	case m.life.Err() != nil:
 		list[0] = observe.Condition{Name: "gateway", State: "stopping", Why: "it is shutting down"}
+	case m.end.ending():
+		list[0] = observe.Condition{Name: "gateway", State: "draining", Why: "it ends soon, so send new requests elsewhere"}
 	}
 	if m.authenticated {
 		callers := observe.Condition{Name: "callers", Ready: true, State: "known"}

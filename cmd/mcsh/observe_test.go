@@ -146,9 +146,21 @@ func TestReadyLife(t *testing.T) {
 	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "draining", says(503, `{"name":"gateway","ready":false,"state":"draining"`))
+	for _, url := range []string{served + "/healthz", mon + "/healthz"} {
+		if code, text := ask(t, url); code != 200 {
+			t.Errorf("it is alive in the drain, and %s says %d %s", url, code, text)
+		}
+	}
+	if code, text := ask(t, served+"/readyz"); code != 503 || !strings.Contains(text, `"state":"draining"`) {
+		t.Errorf("beside /mcp, readiness in the drain is %d %s", code, text)
+	}
 	eventually(t, "stopping", says(503, `{"name":"gateway","ready":false,"state":"stopping"`))
 	if code, text := ask(t, mon+"/healthz"); code != 200 {
 		t.Errorf("it is alive, and says %d %s", code, text)
+	}
+	if said := said.String(); !strings.Contains(said, "draining: /readyz is 503, and new requests are answered for 5s; then running calls may finish within 10s;") {
+		t.Errorf("it says %s", said)
 	}
 	close(f.release)
 	if err := <-answered; err != nil {

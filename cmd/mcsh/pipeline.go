@@ -70,7 +70,7 @@ func (p *program) listPipelines(ctx context.Context, x *dependencies, _ []string
 	tools := x.saved.Tools(ctx, pipelines.Operator())
 	_, broken := x.saved.Store().List(ctx)
 	if len(tools) == 0 && !p.json {
-		fmt.Fprintf(p.stderr, "there are no saved pipelines in %s; mcsh pipeline save makes one\n", strings.Join(x.saved.Store().Dirs(), ", "))
+		fmt.Fprintf(p.stderr, "there are no saved pipelines in %s; mcsh pipeline save makes one\n", strings.Join(x.saved.Store().Places(), ", "))
 	}
 	all := convert(tools, func(t pipelines.Tool) pipelineJSON { return describePipeline(&t) })
 	rows := make([][]string, len(all))
@@ -86,7 +86,7 @@ func (p *program) listPipelines(ctx context.Context, x *dependencies, _ []string
 	if broken == nil {
 		return nil
 	}
-	return configError("correct the directory, or name others with --pipelines", broken)
+	return configError("correct it, or name other directories with --pipelines", broken)
 }
 
 // below is what one should know of the pipeline beside its line.
@@ -254,7 +254,7 @@ func (p *program) changeCommand(
 	var base int
 	cmd.Args = withFirst(cobra.ArbitraryArgs)
 	return command(cmd, func(ctx context.Context, names []string) error {
-		store, err := p.pipelineStore(s)
+		store, err := p.pipelineStore(ctx, s.pipelines)
 		if err != nil {
 			return err
 		}
@@ -283,7 +283,7 @@ func (p *program) pipelineDiffCommand() *cobra.Command {
 		Args:    withFirst(cobra.RangeArgs(1, 2)),
 	}
 	return command(cmd, func(ctx context.Context, args []string) error {
-		store, err := p.pipelineStore(s)
+		store, err := p.pipelineStore(ctx, s.pipelines)
 		if err != nil {
 			return err
 		}
@@ -333,7 +333,7 @@ func endedLine(text string) []byte { return []byte(strings.TrimRight(text, "\n")
 // pipelineNames completes the names of saved pipelines. It starts no server.
 func (p *program) pipelineNames(s *settings) completer {
 	return func(ctx context.Context) []string {
-		store, err := p.pipelineStore(*s)
+		store, err := p.pipelineStore(ctx, s.pipelines)
 		if err != nil {
 			return nil
 		}
@@ -350,7 +350,7 @@ func (p *program) pipelineNames(s *settings) completer {
 // withPipelines is a command's function that calls f with the saved pipelines of the settings and what they need, and closes that.
 func (p *program) withPipelines(s *settings, f func(context.Context, *dependencies, []string) error) func(context.Context, []string) error {
 	return func(ctx context.Context, args []string) (err error) {
-		if _, err := p.pipelineStore(*s); err != nil {
+		if _, err := p.pipelineStore(ctx, s.pipelines); err != nil {
 			return err
 		}
 		if err := p.setMemory(s); err != nil {
@@ -367,14 +367,22 @@ func (p *program) withPipelines(s *settings, f func(context.Context, *dependenci
 	}
 }
 
-// pipelineStore returns the files of the saved pipelines.
-func (p *program) pipelineStore(s settings) (*pipelines.Store, error) {
-	dirs := p.pipelineDirs(s.pipelines)
-	if len(dirs) == 0 {
-		return nil, configError("name one with --pipelines", errors.New("there is no directory for saved pipelines: neither $HOME nor $XDG_CONFIG_HOME is set"))
+// pipelineStore returns the saved pipelines without the tools that they call.
+func (p *program) pipelineStore(ctx context.Context, f pipelineFlags) (*pipelines.Store, error) {
+	if f.shared == nil {
+		var err error
+		if f.shared, err = f.store.open(ctx, p); err != nil {
+			return nil, err
+		}
 	}
-	return pipelines.NewStore(dirs...), nil
+	dirs := p.pipelineDirs(f)
+	if len(dirs) == 0 && f.shared == nil {
+		return nil, configError("name one with --pipelines", errNoPipelines)
+	}
+	return pipelines.NewSharedStore(f.shared, dirs...), nil
 }
+
+var errNoPipelines = errors.New("there is no directory for saved pipelines: neither $HOME nor $XDG_CONFIG_HOME is set")
 
 // findPipeline returns a saved pipeline by NAME or NAME@3.
 func findPipeline(ctx context.Context, set *pipelines.Set, name string) (*pipelines.Tool, error) {

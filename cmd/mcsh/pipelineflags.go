@@ -15,6 +15,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -25,10 +26,15 @@ const (
 )
 
 // pipelineFlags name the directories of saved pipelines.
-type pipelineFlags struct{ dirs []string }
+type pipelineFlags struct {
+	dirs   []string
+	store  storeFlags
+	shared store.Store // once it is open; nil: there is none
+}
 
 func (f *pipelineFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.dirs, "pipelines", nil, "directory of saved pipelines (repeatable, the first wins; default: $"+pipelinesVariable+", else that of the user)")
+	f.store.add(cmd)
 	_ = cmd.MarkFlagDirname("pipelines") // the flag exists
 }
 
@@ -46,13 +52,16 @@ func (p *program) pipelineDirs(f pipelineFlags) []string {
 	return nil
 }
 
-// openPipelines returns the saved pipelines; nil: there is no directory for them.
-func (p *program) openPipelines(f pipelineFlags, deps stages.Deps, tools func() uint64) *pipelines.Set {
-	dirs := p.pipelineDirs(f)
-	if len(dirs) == 0 {
-		return nil
+// openPipelines returns the saved pipelines; nil: there is no place for them.
+func (p *program) openPipelines(ctx context.Context, f pipelineFlags, deps stages.Deps, tools func() uint64) (*pipelines.Set, error) {
+	s, err := p.pipelineStore(ctx, f)
+	switch {
+	case errors.Is(err, errNoPipelines):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	return pipelines.NewSet(pipelines.NewStore(dirs...), deps, tools)
+	return pipelines.NewSet(s, deps, tools), nil
 }
 
 // describePipelines adds a finding for each saved pipeline that cannot be called, and one for all others.
@@ -60,7 +69,10 @@ func (d *diagnosis) describePipelines(ctx context.Context, pool *upstream.Pool) 
 	commands := d.program.newSandbox(ctx, d.settings.sandbox)
 	defer commands.Close()
 	x := &dependencies{upstream: pool, sandbox: commands}
-	set := d.program.openPipelines(d.settings.pipelines, x.base(), pool.Generation)
+	set, err := d.program.openPipelines(ctx, d.settings.pipelines, x.base(), pool.Generation)
+	if err != nil {
+		d.add(statusWarning, "correct --store and --store-key-file", "%v", err)
+	}
 	if set == nil {
 		return
 	}
@@ -83,7 +95,7 @@ func (d *diagnosis) describePipelines(ctx context.Context, pool *upstream.Pool) 
 		d.add(statusOK, "", "%s can be called", texts.Count(fit, "saved pipeline"))
 	}
 	if _, err := set.Store().List(ctx); err != nil {
-		d.add(statusWarning, "correct the directory, or name others with --pipelines", "%v", err)
+		d.add(statusWarning, "correct it, or name other directories with --pipelines", "%v", err)
 	}
 	for i := range d.findings[before:] {
 		d.findings[before+i].Check = "pipelines"

@@ -50,7 +50,7 @@ a running gateway has run (mcsh runs ls lists them). --parameters names literals
 }
 
 func (p *program) savePipeline(ctx context.Context, name string, o *saveOptions) error {
-	store, err := p.pipelineStore(o.settings)
+	store, err := p.pipelineStore(ctx, o.pipelines)
 	if err != nil {
 		return err
 	}

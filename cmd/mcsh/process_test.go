@@ -70,16 +70,17 @@ func prepare(t *testing.T, binary string, args ...string) *started {
 // given, and no process that knows one of them.
 func (s *started) leftNothing(t *testing.T, dirs ...string) {
 	t.Helper()
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, dir := range append(dirs, s.tmp) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("temporary files are left: %v, %v", left, err)
 		}
-		for _, file := range []string{"cmdline", "environ"} {
-			names, err := filepath.Glob("/proc/[0-9]*/" + file)
-			if err != nil || len(names) == 0 {
-				t.Fatalf("looking at processes: %v", err)
-			}
-			for _, name := range names {
+		for _, process := range processes {
+			for _, file := range []string{"cmdline", "environ"} { // what is no process has neither
+				name := filepath.Join("/proc", process.Name(), file)
 				if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, []byte(dir)) {
 					t.Errorf("a process is left: %s: %q", name, text)
 				}

@@ -49,20 +49,15 @@ $MCP_HOST stand for --listen.`,
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, c, pages, k, o, end) }),
 		s.addSources, s.group.add, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, c.add, pages.add, addAsking(&s.limits.gateway), addKeep(&k), o.flags(p.serverNames(&s)), e.add, s.expose.add, s.allowSave.add)
+		l.add, c.add, pages.add, addAsking(&s.limits.gateway), addKeep(&k), o.flags(p.serverNames(&s)), e.add, e.drain.add, s.expose.add, s.allowSave.add)
 }
 
 func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
 	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), pages.resolve(p, &l), checkAsking(s.limits.gateway), s.expose.resolve(p), s.allowSave.resolve(p)); err != nil {
 		return err
 	}
-	kept, err := p.openKept(k, s.shares.runs)
-	if err != nil {
-		return err
-	}
-	if kept != nil {
-		defer kept.Close()
-	}
+	ctx, stop := end.drained(ctx, l.address != "")
+	defer stop()
 	listeners, err := l.listen()
 	if err != nil {
 		return err
@@ -73,6 +68,11 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if err != nil {
 		return err
 	}
+	kept, err := p.openKept(ctx, k, &s, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeKept(kept)) }()
 	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
 	s.tools, s.serverLog = logTools(log), serverLogger(log)
 	logins := p.newSignIns(s, &l)
@@ -87,7 +87,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	defer func() { err = errors.Join(err, parts.close()) }()
 	logins.servers = parts.upstream
 	secrets.Store(parts.upstream)
-	mon, err := p.newMonitor(ctx, ob, l, parts, kept, log)
+	mon, err := p.newMonitor(ctx, ob, l, parts, kept, end, log)
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,10 @@ func logChange(log *zap.Logger, c upstream.Change) {
 }
 
 // shutdownFlags configure the shutdown of a server.
-type shutdownFlags struct{ grace time.Duration }
+type shutdownFlags struct {
+	grace time.Duration
+	drain drain
+}
 
 func (e *shutdownFlags) add(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&e.grace, "grace", gateway.DefaultGrace,
@@ -276,14 +279,25 @@ func (e *shutdownFlags) wrap(w io.Writer, serve func(context.Context, shutdown) 
 		if e.grace < 0 {
 			return usageError("--grace 0 cancels at once", "--grace %v is below zero", e.grace)
 		}
-		notice := fmt.Sprintf("ending: running calls may finish within %v; a second signal cancels them", e.grace)
-		if e.grace == 0 {
-			notice = "ending: running calls are cancelled"
+		if e.drain.time < 0 {
+			return usageError("--drain 0 takes no new requests after the signal", "--drain %v is below zero", e.drain.time)
 		}
-		forced, stop := secondSignal(ctx, func() { fmt.Fprintln(w, notice) })
+		forced, stop := secondSignal(ctx, func() { fmt.Fprintln(w, e.notice()) })
 		defer stop()
-		return serve(ctx, shutdown{grace: e.grace, forced: forced})
+		return serve(ctx, shutdown{grace: e.grace, drain: &e.drain, signalled: ctx, forced: forced})
 	}
+}
+
+// notice says what the first signal does.
+func (e *shutdownFlags) notice() string {
+	calls := fmt.Sprintf("running calls may finish within %v; a second signal cancels them", e.grace)
+	if e.grace == 0 {
+		calls = "running calls are cancelled"
+	}
+	if wait := e.drain.length(); wait > 0 {
+		return fmt.Sprintf("draining: /readyz is 503, and new requests are answered for %v; then %s", wait, calls)
+	}
+	return "ending: " + calls
 }
 
 // secondSignal returns a context that ends with the second of the [endSignals]; the third ends the process. It calls
@@ -315,8 +329,10 @@ func secondSignal(ctx context.Context, first func()) (context.Context, context.C
 
 // A shutdown describes how a server ends.
 type shutdown struct {
-	grace  time.Duration
-	forced context.Context // done when a second signal cuts the grace short
+	grace     time.Duration
+	drain     *drain
+	signalled context.Context // done after the first signal; nil: the server does not say that it ends
+	forced    context.Context // done when a second signal cuts drain and grace short
 
 	// stop stops the server: it accepts nothing new, and calls in flight may finish until ctx is done. nil only closes
 	// the session.

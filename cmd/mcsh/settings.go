@@ -290,7 +290,10 @@ func (p *program) open(ctx, reading context.Context, s settings) (*dependencies,
 		return nil, errors.Join(err, commands.Close(), lines.close(), saved.close())
 	}
 	x := &dependencies{upstream: tools, files: saved, limits: s.limits, shares: s.shares, sandbox: commands, pipes: lines}
-	if x.saved = p.openPipelines(s.pipelines, x.base(), tools.Generation); x.saved != nil {
+	if x.saved, err = p.openPipelines(ctx, s.pipelines, x.base(), tools.Generation); err != nil {
+		return nil, errors.Join(err, x.close())
+	}
+	if x.saved != nil {
 		tools.Beside(func(ctx context.Context) []string { return x.saved.Servers(ctx, pipelines.Operator()) })
 	}
 	return x, nil
@@ -327,6 +330,9 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs
 	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas, s.limits.schemas)
 	o.OnChange, o.Log, o.SignIns = s.changed, s.serverLog, s.signIns
+	if shared := s.pipelines.shared; shared != nil {
+		o.Shapes = state.NewShared(shared)
+	}
 	pool := upstream.NewPool(o)
 	if err := pool.Load(ctx); err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) { // an interrupted read is not a wrong configuration
@@ -348,7 +354,7 @@ func (x *dependencies) deps() stages.Deps {
 
 // base returns the dependencies of the engine without saved pipelines.
 func (x *dependencies) base() stages.Deps {
-	d := stages.Deps{Tools: x.upstream, Commands: x.sandbox, Shapes: schemas.NewShapes(stages.Kinds()), Limits: x.limits.Limits, Memory: x.shares.results}
+	d := stages.Deps{Tools: x.upstream, Commands: x.sandbox, Shapes: schemas.Shapes(), Limits: x.limits.Limits, Memory: x.shares.results}
 	if x.files != nil {
 		d.Files = x.files
 	}

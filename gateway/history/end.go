@@ -30,7 +30,9 @@ type end struct {
 	windows  []stages.Window
 	plan     int  // bytes of the plan, which is not kept if it is too long
 	cut      bool // there was more
-	size     int64
+
+	elsewhere bool // at another gateway
+	size      int64
 }
 
 func newEnd(report stages.Report, returned int64, err error) *end {

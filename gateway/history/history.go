@@ -6,6 +6,8 @@
 //     summed up only while somebody looks. So a run of 100,000 items costs as much as one of ten.
 //   - A finished run stays as long as its outputs are kept, within [most] runs and [mostBytes] of the share of kept outputs. A gateway
 //     that keeps no outputs forgets a run at its end.
+//   - Gateways that share a store show each other's finished runs: each writes what has ended within two seconds as one object, and
+//     reads those of others while somebody looks. Live runs are shown, and cancelled, only where they run.
 //   - Nobody waits for a reader: one that is slow sees the latest state.
 package history
 
@@ -36,7 +38,8 @@ var ErrCancelled = fmt.Errorf("the operator has cancelled the run: %w", context.
 
 // History holds the runs of a gateway. Its methods may be called concurrently.
 type History struct {
-	kept *runs.Store // nil: finished runs are forgotten
+	kept   *runs.Store // nil: finished runs are forgotten
+	shared *sharing    // nil: other gateways do not see them
 
 	mu       sync.Mutex
 	all      map[string]*Run // by request; guarded by mu, as is everything below
@@ -48,7 +51,14 @@ type History struct {
 }
 
 // New returns an empty history. kept holds the outputs of the runs; nil: nothing does.
-func New(kept *runs.Store) *History { return &History{kept: kept, all: map[string]*Run{}, version: 1} }
+func New(kept *runs.Store) *History {
+	h := &History{kept: kept, all: map[string]*Run{}, version: 1}
+	if kept != nil && kept.Shared() != nil {
+		h.shared = &sharing{store: kept.Shared(), turn: make(chan struct{}, 1), known: map[string]bool{}}
+		h.shared.turn <- struct{}{}
+	}
+	return h
+}
 
 // A Begin is what is known of a run when it begins.
 type Begin struct {
@@ -138,8 +148,8 @@ func (r *Run) End(report stages.Report, returned int64, err error) {
 	h.live--
 	r.end, r.stages, r.Cancel = e, nil, nil
 	if h.keep(r) {
-		r.at = h.finished.PushBack(r)
-		h.bytes += e.size
+		h.insert(r)
+		h.share(r)
 	} else {
 		delete(h.all, r.Row.Request)
 	}
@@ -175,9 +185,23 @@ func (h *History) keep(r *Run) bool {
 	return true
 }
 
+// insert adds a finished run in the order of the ends.
+func (h *History) insert(r *Run) {
+	h.bytes += r.end.size
+	before := h.finished.Back()
+	for before != nil && before.Value.(*Run).end.at.After(r.end.at) {
+		before = before.Prev()
+	}
+	if before == nil {
+		r.at = h.finished.PushFront(r)
+		return
+	}
+	r.at = h.finished.InsertAfter(r, before)
+}
+
 // expired reports whether the outputs of a finished run are gone. Calls without outputs stay as long.
 func (h *History) expired(r *Run) bool {
-	if r.end.id != "" {
+	if r.end.id != "" && !r.end.elsewhere {
 		return !h.kept.Has(r.end.id)
 	}
 	return time.Since(r.end.at) > h.kept.TTL()
@@ -213,6 +237,9 @@ func (h *History) Close() {
 
 // Wait implements [control.Runs].
 func (h *History) Wait(ctx context.Context, cursor uint64) (uint64, error) {
+	if h.watched() {
+		h.refresh(ctx)
+	}
 	h.mu.Lock()
 	if cursor != h.version {
 		defer h.mu.Unlock()
@@ -224,8 +251,11 @@ func (h *History) Wait(ctx context.Context, cursor uint64) (uint64, error) {
 	changed, live := h.changed, h.live > 0
 	h.mu.Unlock()
 	var tick <-chan time.Time
-	if live {
+	switch {
+	case live:
 		tick = time.After(liveEvery)
+	case h.shared != nil:
+		tick = time.After(shareEvery)
 	}
 	select {
 	case <-changed:

@@ -88,10 +88,10 @@ func TestViewers(t *testing.T) {
 		"bob, who asks for results": {control.Viewer{Caller: "bob", Results: true}, []string{"q_bob"}, false},
 		"nobody":                    {control.Viewer{Results: true}, nil, false},
 	} {
-		if diff := cmp.Diff(test.sees, requests(w.Runs(test.viewer, control.RunFilter{}))); diff != "" {
+		if diff := cmp.Diff(test.sees, requests(w.Runs(t.Context(), test.viewer, control.RunFilter{}))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		d, err := w.Run(test.viewer, "q_ann")
+		d, err := w.Run(t.Context(), test.viewer, "q_ann")
 		text := texts.JSON(d)
 		for _, secret := range []string{id, "secret", "words of a server", "hint"} {
 			if strings.Contains(text, secret) != test.data {
@@ -101,11 +101,11 @@ func TestViewers(t *testing.T) {
 		if (string(d.Plan) == plan) != test.data {
 			t.Errorf("%s: the plan is %s", name, d.Plan)
 		}
-		part, out := w.Output(test.viewer, control.OutputRequest{Request: "q_ann", Stage: 1, Offset: 6, Max: 3})
+		part, out := w.Output(t.Context(), test.viewer, control.OutputRequest{Request: "q_ann", Stage: 1, Offset: 6, Max: 3})
 		if (string(part.Data) == "dat" && part.Size == 10) != test.data || (out == nil) != test.data {
 			t.Errorf("%s: the output is %+v, %v", name, part, out)
 		}
-		if found := len(w.Runs(test.viewer, control.RunFilter{Text: "SECRET"}).Runs) > 0; found != (test.data || name == "bob" || strings.HasPrefix(name, "bob,")) {
+		if found := len(w.Runs(t.Context(), test.viewer, control.RunFilter{Text: "SECRET"}).Runs) > 0; found != (test.data || name == "bob" || strings.HasPrefix(name, "bob,")) {
 			t.Errorf("%s: a search in plans finds some: %v", name, found)
 		}
 		if e, ok := errors.AsType[*control.Error](w.Cancel(test.viewer, "q_ann")); !ok || (e.Status == 409) != (len(test.sees) == 2 || test.data) {
@@ -113,7 +113,7 @@ func TestViewers(t *testing.T) {
 		}
 	}
 	w.EndUser("ann")
-	if _, err := w.Run(control.Viewer{Caller: "ann"}, "q_ann"); err == nil {
+	if _, err := w.Run(t.Context(), control.Viewer{Caller: "ann"}, "q_ann"); err == nil {
 		t.Error("an identity that has lost its access sees its runs")
 	}
 }
@@ -137,7 +137,7 @@ func TestFilter(t *testing.T) {
 		"limit":  {control.RunFilter{Limit: 1}, "q_4", 3},
 		"none":   {control.RunFilter{Caller: "x"}, "", 0},
 	} {
-		got := w.Runs(operator, test.filter)
+		got := w.Runs(t.Context(), operator, test.filter)
 		if text := strings.Join(requests(got), " "); text != test.want || got.More != test.more {
 			t.Errorf("%s: got %s and %d more", name, text, got.More)
 		}
@@ -150,7 +150,7 @@ func TestBounds(t *testing.T) {
 	for i := range 1500 {
 		w.end(w.begin(fmt.Sprint("q_", i), "ann", `[]`), "ann", "x", nil)
 	}
-	list := w.Runs(operator, control.RunFilter{}).Runs
+	list := w.Runs(t.Context(), operator, control.RunFilter{}).Runs
 	if len(list) != 1000 || list[999].Request != "q_500" {
 		t.Errorf("%d are known, the oldest is %s", len(list), list[len(list)-1].Request)
 	}
@@ -164,20 +164,20 @@ func TestBounds(t *testing.T) {
 	if used := w.share.Used(); used > 24<<20 {
 		t.Errorf("large ones take %d bytes", used)
 	}
-	list = w.Runs(operator, control.RunFilter{}).Runs
+	list = w.Runs(t.Context(), operator, control.RunFilter{}).Runs
 	if len(list) < 100 || list[0].Request != "h_399" {
 		t.Errorf("%d large ones are known", len(list))
 	}
-	if d, err := w.Run(operator, "h_399"); err != nil || !d.Cut || len(d.Stages) > 0 || len(d.Plan) != 64<<10 {
+	if d, err := w.Run(t.Context(), operator, "h_399"); err != nil || !d.Cut || len(d.Stages) > 0 || len(d.Plan) != 64<<10 {
 		t.Errorf("got %v, cut %v, %d stages, a plan of %d bytes", err, d.Cut, len(d.Stages), len(d.Plan))
 	}
 	long := w.begin("q_long", "ann", strings.Repeat("x", 64<<10+1))
 	long.End(stages.Report{}, 0, errors.New(strings.Repeat("é", 10_000)))
-	if d, err := w.Run(operator, "q_long"); err != nil || d.Plan != nil || d.PlanSize != 64<<10+1 || len(d.Error.Message) > 5<<10 || d.Code != "INTERNAL" {
+	if d, err := w.Run(t.Context(), operator, "q_long"); err != nil || d.Plan != nil || d.PlanSize != 64<<10+1 || len(d.Error.Message) > 5<<10 || d.Code != "INTERNAL" {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	w.Close()
-	if used, _, _ := w.kept.Usage(); w.share.Used() > used || len(w.Runs(operator, control.RunFilter{}).Runs) != 0 {
+	if used, _, _ := w.kept.Usage(); w.share.Used() > used || len(w.Runs(t.Context(), operator, control.RunFilter{}).Runs) != 0 {
 		t.Errorf("after Close %d bytes are taken", w.share.Used())
 	}
 }
@@ -208,21 +208,21 @@ func TestKept(t *testing.T) {
 		_, _, release := w.kept.Of("user ann").Open(id, "1") // a use
 		release()
 		time.Sleep(40 * time.Second)
-		if got := requests(w.Runs(operator, control.RunFilter{})); len(got) != 1 || got[0] != "q_1" {
+		if got := requests(w.Runs(t.Context(), operator, control.RunFilter{})); len(got) != 1 || got[0] != "q_1" {
 			t.Errorf("after 80 s there are %v", got)
 		}
 		time.Sleep(40 * time.Second)
-		if got := requests(w.Runs(operator, control.RunFilter{})); len(got) != 0 {
+		if got := requests(w.Runs(t.Context(), operator, control.RunFilter{})); len(got) != 0 {
 			t.Errorf("after 120 s there are %v", got)
 		}
-		if _, err := w.Run(operator, "q_1"); err == nil {
+		if _, err := w.Run(t.Context(), operator, "q_1"); err == nil {
 			t.Error("it is still shown")
 		}
 		w.kept.Close()
 	})
 	none := world{History: history.New(nil)}
 	none.begin("q_1", "ann", `[]`).End(stages.Report{}, 0, nil)
-	if got := none.Runs(operator, control.RunFilter{}).Runs; len(got) != 0 {
+	if got := none.Runs(t.Context(), operator, control.RunFilter{}).Runs; len(got) != 0 {
 		t.Errorf("without a store there are %v", got)
 	}
 }
@@ -236,7 +236,7 @@ func TestContinues(t *testing.T) {
 		viewer control.Viewer
 		want   string
 	}{{operator, "q_1"}, {control.Viewer{Caller: "bob"}, ""}} {
-		if d, err := w.Run(test.viewer, "q_2"); err != nil || d.Continues != test.want {
+		if d, err := w.Run(t.Context(), test.viewer, "q_2"); err != nil || d.Continues != test.want {
 			t.Errorf("%+v: got %q, %v", test.viewer, d.Continues, err)
 		}
 	}
@@ -265,10 +265,10 @@ func TestGroups(t *testing.T) {
 		{"an operator", control.Viewer{All: true, Results: true, Caller: "ann", Limited: true, Groups: []string{"a"}}, []string{"q_a", "q_none"}},
 		{"not limited", control.Viewer{Caller: "ann"}, []string{"q_a", "q_ab", "q_all", "q_none"}},
 	} {
-		if diff := cmp.Diff(test.sees, requests(w.Runs(test.viewer, control.RunFilter{}))); diff != "" {
+		if diff := cmp.Diff(test.sees, requests(w.Runs(t.Context(), test.viewer, control.RunFilter{}))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
-		if _, err := w.Run(test.viewer, "q_all"); (err == nil) == test.viewer.Limited {
+		if _, err := w.Run(t.Context(), test.viewer, "q_all"); (err == nil) == test.viewer.Limited {
 			t.Errorf("%s: the run in no group: %v", test.name, err)
 		}
 	}
@@ -314,11 +314,11 @@ func TestWait(t *testing.T) {
 			return nil, nil
 		}})
 		next(func() { go asker.Ask(t.Context(), stages.Question{}) })
-		if state := w.Runs(operator, control.RunFilter{}).Runs[0].State; state != control.RunAsking {
+		if state := w.Runs(t.Context(), operator, control.RunFilter{}).Runs[0].State; state != control.RunAsking {
 			t.Errorf("while it asks it is %s", state)
 		}
 		next(func() { close(answer) })
-		if state := w.Runs(operator, control.RunFilter{}).Runs[0].State; state != control.RunLive {
+		if state := w.Runs(t.Context(), operator, control.RunFilter{}).Runs[0].State; state != control.RunLive {
 			t.Errorf("with its answer it is %s", state)
 		}
 		next(func() { r.End(stages.Report{}, 0, nil) })
@@ -350,10 +350,10 @@ func TestRace(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 				cursor, _ = w.Wait(ctx, cursor) // it may end without a change
 				cancel()
-				for _, r := range w.Runs(operator, control.RunFilter{Text: "q", Limit: 5}).Runs {
-					_, _ = w.Run(operator, r.Request)                                    // it may be gone
-					_, _ = w.Output(operator, control.OutputRequest{Request: r.Request}) // also
-					_ = w.Cancel(operator, r.Request)                                    // also
+				for _, r := range w.Runs(t.Context(), operator, control.RunFilter{Text: "q", Limit: 5}).Runs {
+					_, _ = w.Run(t.Context(), operator, r.Request)                                    // it may be gone
+					_, _ = w.Output(t.Context(), operator, control.OutputRequest{Request: r.Request}) // also
+					_ = w.Cancel(operator, r.Request)                                                 // also
 				}
 			}
 		})

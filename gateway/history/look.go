@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -107,7 +108,8 @@ func add(row *control.Run, list []stages.StageReport) {
 }
 
 // Runs implements [control.Runs].
-func (h *History) Runs(v control.Viewer, f control.RunFilter) control.RunList {
+func (h *History) Runs(ctx context.Context, v control.Viewer, f control.RunFilter) control.RunList {
+	h.lookElsewhere(ctx)
 	h.mu.Lock()
 	answer := control.RunList{Cursor: h.version, Runs: []control.Run{}}
 	var found []look
@@ -147,7 +149,8 @@ func (l look) fits(f control.RunFilter, row control.Run) bool {
 }
 
 // Run implements [control.Runs].
-func (h *History) Run(v control.Viewer, request string) (control.RunDetail, error) {
+func (h *History) Run(ctx context.Context, v control.Viewer, request string) (control.RunDetail, error) {
+	h.lookElsewhere(ctx)
 	h.mu.Lock()
 	r, err := h.find(v, request)
 	if err != nil {
@@ -164,7 +167,7 @@ func (h *History) Run(v control.Viewer, request string) (control.RunDetail, erro
 		d.PlanSize = l.size
 	}
 	if l.end != nil {
-		h.ended(&d, l)
+		h.ended(ctx, &d, l)
 	}
 	return d, nil
 }
@@ -185,7 +188,7 @@ func (h *History) continued(v control.Viewer, id string) string {
 }
 
 // ended adds to a description how the run has ended, and what is kept of its outputs.
-func (h *History) ended(d *control.RunDetail, l look) {
+func (h *History) ended(ctx context.Context, d *control.RunDetail, l look) {
 	e := l.end
 	d.Cut, d.Error = e.cut, e.err
 	if !l.data {
@@ -201,7 +204,7 @@ func (h *History) ended(d *control.RunDetail, l look) {
 	if e.id == "" {
 		return
 	}
-	kept := stages.KeptSizes(h.kept.Of(l.Owner), e.id)
+	kept := stages.KeptSizes(ctx, h.kept.Of(l.Owner), e.id)
 	for i := range d.Stages {
 		d.Stages[i].Ended = true
 		if size, ok := kept[stages.Place(d.Stages[i].Place)]; ok {
@@ -211,7 +214,8 @@ func (h *History) ended(d *control.RunDetail, l look) {
 }
 
 // Output implements [control.Runs].
-func (h *History) Output(v control.Viewer, o control.OutputRequest) (part control.OutputPart, err error) {
+func (h *History) Output(ctx context.Context, v control.Viewer, o control.OutputRequest) (part control.OutputPart, err error) {
+	h.lookElsewhere(ctx)
 	h.mu.Lock()
 	r, err := h.find(v, o.Request)
 	if err != nil {
@@ -231,7 +235,7 @@ func (h *History) Output(v control.Viewer, o control.OutputRequest) (part contro
 	case o.Offset < 0 || o.Max < 0 || o.Stage < 0:
 		return part, &control.Error{Status: 400, Message: "stage, offset and max are not below zero"}
 	}
-	out, release, err := stages.OpenOutput(h.kept.Of(r.Owner), e.id, o.Stage)
+	out, release, err := stages.OpenOutput(ctx, h.kept.Of(r.Owner), e.id, o.Stage)
 	if err != nil {
 		found, _ := errors.AsType[*stages.Error](err)
 		return part, &control.Error{Status: 404, Message: strings.ReplaceAll(found.Msg, e.id, o.Request), Hint: "mcsh runs show lists the stages; with --json, kept names those whose outputs are kept"}

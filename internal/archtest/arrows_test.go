@@ -27,6 +27,7 @@ var doors = []struct {
 	{"github.com/pelletier/go-toml", []string{"upstream/clients"}},
 	{"golang.org/x/sys", []string{"sandbox", "upstream", "cmd", "control", "internal/procgroup"}},
 	{"github.com/docker", []string{"sandbox/docker"}},
+	{"github.com/minio", []string{"store"}},
 	{"github.com/containerd", []string{"sandbox/docker"}},
 	{"os/exec", []string{"sandbox", "upstream", "servers/shell", "internal/procgroup"}},
 	{"mvdan.cc/sh", []string{"servers/pipe", "servers/shell"}},

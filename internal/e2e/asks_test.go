@@ -18,6 +18,7 @@ import (
 
 	served "github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -124,7 +125,8 @@ func askingClients() map[string]askingClient {
 	}
 }
 
-// TestAsksReal: a real server asks real clients of both eras through the gateway, and gets the roots of its entry.
+// TestAsksReal: a real server asks real clients of both eras through the gateway, and gets the roots of its entry. By day one
+// SDK answers; the others do so in TestAsks.
 func TestAsksReal(t *testing.T) {
 	t.Parallel()
 	const name = "@modelcontextprotocol/server-everything"
@@ -138,6 +140,9 @@ func TestAsksReal(t *testing.T) {
 	t.Cleanup(func() { g.Close(context.Background()); server.Close() })
 	const question, pipeline = "Please provide inputs for the following fields:", `[{"type":"parallel","branches":{"asks":[{"type":"tool","server":"e","name":"trigger-elicitation-request"}],"roots":[{"type":"tool","server":"e","name":"get-roots-list"}]}}]`
 	for name, client := range askingClients() {
+		if !strings.HasPrefix(name, "TypeScript 2") && !parttest.Night() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			got := answered(t, client.argv(t), server.URL+"/mcp", pipeline)
 			if !strings.Contains(got.Output, "- Name: "+question) || !strings.Contains(got.Output, "file:///srv/a%20b") || got.Version != client.version {

@@ -24,6 +24,8 @@ var children = map[string]func(){
 	"issues": func() { issues().ServeStdio() },
 	"slow":   func() { slow().ServeStdio() },
 	"agent":  agent,
+	"asking": asking,
+	"ledger": func() { ledger().ServeStdio() },
 
 	"patterns": func() { patterns().ServeStdio() },
 	"refs":     func() { refs().ServeStdio() },

@@ -88,22 +88,14 @@ func nodeScript(t *testing.T, part string) string {
 	return part
 }
 
-// goPart is a server that .ci/run parts has built from a module of somebody else.
-func goPart(t *testing.T, name string) string {
-	t.Helper()
-	path := filepath.Join(os.Getenv("MCSH_TEST_GO"), name)
-	if _, err := os.Stat(path); err != nil || !filepath.IsAbs(path) {
-		parttest.Missing(t, "MCSH_TEST_GO does not name a directory with %s; .ci/run parts makes one", name)
-	}
-	return path
+func goServer(t *testing.T, name string) object {
+	return object{"command": parttest.GoProgram(t, name)}
 }
-
-func goServer(t *testing.T, name string) object { return object{"command": goPart(t, name)} }
 
 // goHTTP starts a server of a Go module over HTTP and returns its address.
 func goHTTP(t *testing.T, name string) string {
 	t.Helper()
-	path := goPart(t, name)
+	path := parttest.GoProgram(t, name)
 	return listens(t, nil, func(address string) *exec.Cmd { return exec.Command(path, "-http", address) })
 }
 

@@ -181,17 +181,20 @@ type stat struct {
 // processes reads the table of processes, without those that are dead and wait to be noticed.
 func processes(t *testing.T) map[int]stat {
 	t.Helper()
-	names, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil || len(names) == 0 {
+	entries, err := os.ReadDir("/proc") // a pattern would read each folder, too
+	if err != nil {
 		t.Fatalf("looking at processes: %v", err)
 	}
 	table := map[int]stat{}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue // it is no process
+		}
+		text, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
 		if err != nil {
 			continue // it has ended meanwhile
 		}
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		// The second field is a name in parentheses that may hold anything.
 		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 		s := stat{pid: pid, state: fields[0]}

@@ -33,6 +33,19 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readAll(f, path, limit)
 }
 
+// ReadSecret reads a file like [Read] that holds keys. It refuses one that everybody can use.
+func ReadSecret(path string, limit int64) ([]byte, error) {
+	f, info, err := OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if mode := info.Mode().Perm(); mode&0o007 != 0 { // a group may be that of a container
+		return nil, broken(path, fmt.Errorf("everybody can use it (mode %#o): take the permissions of others away with chmod o=", mode))
+	}
+	return readAll(f, path, limit)
+}
+
 // ReadOnce reads a file like [Read], or a pipe, such as that of the shell's <(...).
 func ReadOnce(ctx context.Context, path string, limit int64) ([]byte, error) {
 	info, err := stat(path)

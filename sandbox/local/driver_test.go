@@ -92,14 +92,14 @@ func TestWorkspace(t *testing.T) {
 func children(t *testing.T, pid int) map[int]string {
 	t.Helper()
 	found := map[int]string{}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	entries, err := os.ReadDir("/proc") // a pattern would read each folder, too
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range stats {
-		b, err := os.ReadFile(file)
+	for _, entry := range entries {
+		b, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // it is no process, or has ended meanwhile
 		}
 		// "pid (name) state ppid ...", see proc_pid_stat(5)
 		head, tail, ok := strings.Cut(string(b), ") ")

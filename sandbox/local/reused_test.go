@@ -3,6 +3,8 @@
 package local_test
 
 import (
+	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -116,19 +118,40 @@ func TestReused(t *testing.T) {
 	s.Close()
 }
 
-// TestReusedWithCgo: the whole mcsh is a worker too, and where there is a C compiler each of its threads has a stack that
-// counts for the limit of memory.
-func TestReusedWithCgo(t *testing.T) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		parttest.Missing(t, "there is no C compiler: apt-get install gcc libc6-dev")
+// cgoWorker is the worker with the threads of cgo, which nothing else in it asks for.
+func cgoWorker(t *testing.T) []string {
+	t.Helper()
+	source, overlay := filepath.Join(t.TempDir(), "cgo.go"), filepath.Join(t.TempDir(), "overlay.json")
+	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{"../../cmd/mcsh-worker/cgo.go": source}})
+	if err := errors.Join(err, os.WriteFile(source, []byte("package main\n\nimport _ \"runtime/cgo\"\n"), 0o600), os.WriteFile(overlay, replaced, 0o600)); err != nil {
+		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "mcsh")
-	build := exec.Command("go", "build", "-o", file, "github.com/mcsh-dev/mcsh/cmd/mcsh")
+	return withCgo(t, "-overlay="+overlay, "../../cmd/mcsh-worker")
+}
+
+// withCgo builds a program with cgo.
+func withCgo(t *testing.T, args ...string) []string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "worker")
+	build := exec.Command("go", append([]string{"build", "-trimpath", "-buildvcs=false", "-o", file}, args...)...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	d := local.New(local.Options{Worker: []string{file, "worker"}, Scratch: t.TempDir()})
+	return []string{file}
+}
+
+// TestReusedWithCgo: the whole mcsh is a worker too, and where there is a C compiler each of its threads has a stack that
+// counts for the limit of memory. By day it is a worker with such threads: with cgo all packages are compiled once more.
+func TestReusedWithCgo(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		parttest.Missing(t, "there is no C compiler: apt-get install gcc libc6-dev")
+	}
+	worker := cgoWorker
+	if parttest.Night() {
+		worker = func(t *testing.T) []string { return append(withCgo(t, "../../cmd/mcsh"), "worker") }
+	}
+	d := local.New(local.Options{Worker: worker(t), Scratch: t.TempDir()})
 	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: d, Warm: -1, Lasting: true})
 	if err != nil {
 		t.Fatal(err)

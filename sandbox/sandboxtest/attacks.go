@@ -264,11 +264,25 @@ type onlyReader struct{ io.Reader }
 
 // testAttacksOnJail sends every attack past the grammar: the jail alone must hold.
 func testAttacksOnJail(t *testing.T, open func() sandbox.Driver) {
+	attackJail(t, open, func(o outcome) bool { return o != bounded })
+}
+
+// testEndlessOnJail does so with those that the limits of the worker end.
+func testEndlessOnJail(t *testing.T, open func() sandbox.Driver) {
+	attackJail(t, open, func(o outcome) bool { return o == bounded })
+}
+
+// attackJail sends the attacks that the jail ends in one of some ways.
+func attackJail(t *testing.T, open func() sandbox.Driver, ends func(outcome) bool) {
+	t.Helper()
 	c := newCanary(t)
 	r := newRaw(t, open)
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for _, a := range attacks(t, c) {
+		if !ends(a.Jail) {
+			continue
+		}
 		if _, known := programs.Find(a.Command); known && a.Jail != absent && !r.can(a.Command) {
 			continue // not installed here
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
@@ -140,7 +139,7 @@ func testKeptFaults(t *testing.T, open func() sandbox.Driver) {
 		`elif . == "deep" then def g: [g]; g elif . == "error" then error("no") else . end`
 	c := each(command("jq", "-c", program))
 	quick := c
-	quick.Timeout = 10 * time.Second // the items before and behind have to be done by then
+	quick.Timeout = loopTime // the items before and behind have to be done by then
 	var output strings.Builder
 	for i := range 300_000 {
 		fmt.Fprintln(&output, i)
@@ -151,7 +150,7 @@ func testKeptFaults(t *testing.T, open func() sandbox.Driver) {
 		code      stages.Code
 		msg       string
 	}{
-		{`"loop"`, "", quick, stages.Timeout, "10s"},
+		{`"loop"`, "", quick, stages.Timeout, loopTime.String()},
 		{`"memory"`, "", c, stages.LimitExceeded, "memory"},
 		{`"deep"`, "", c, stages.LimitExceeded, ""},
 		{`"output"`, output.String(), c, "", ""},

@@ -184,7 +184,7 @@ func testMappedFaults(t *testing.T, open func() sandbox.Driver) {
 	s := newSession(t, open)
 	c := command("jq", "-c", faulty)
 	quick := c
-	quick.Timeout = 10 * time.Second // the items around it have to be done by then
+	quick.Timeout = loopTime // the items around it have to be done by then
 	var output strings.Builder
 	for i := range 300_000 {
 		fmt.Fprintln(&output, i)
@@ -196,7 +196,7 @@ func testMappedFaults(t *testing.T, open func() sandbox.Driver) {
 		msg       string
 	}{
 		{{`"error"`, "", stages.CommandFailed, "no"}, {`"none"`, "", "", ""}, {`"several"`, "1\n2\n3\n", "", ""}, {large, large + "\n", "", ""}},
-		{{`"loop"`, "", stages.Timeout, "10s"}},
+		{{`"loop"`, "", stages.Timeout, loopTime.String()}},
 		{{`"memory"`, "", stages.LimitExceeded, "memory"}, {`"memory"`, "", stages.LimitExceeded, "memory"}},
 		{{`"deep"`, "", stages.LimitExceeded, ""}, {`"error"`, "", stages.CommandFailed, "no"}},
 		{{`"output"`, output.String(), "", ""}, {`"noise"`, "", "", ""}},

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
@@ -89,7 +88,7 @@ func testMappedLines(t *testing.T, open func() sandbox.Driver) {
 // endlessLine has one line among many take more time than there is: it fails, and no other.
 func endlessLine(t *testing.T, open func() sandbox.Driver) {
 	c := command("sed", "-E", `s/^(.+)(.+)(.+)\3\2\1$/y/`)
-	c.Timeout, c.MapsLines = 10*time.Second, true // in which the other lines have to be done
+	c.Timeout, c.MapsLines = loopTime, true // in which the other lines have to be done
 	items := slices.Repeat([]string{"x y\n"}, 300)
 	const endless = 200
 	items[endless] = strings.Repeat("ab", 500) + "c\n"
@@ -105,7 +104,7 @@ func endlessLine(t *testing.T, open func() sandbox.Driver) {
 		case j.ends != 1:
 			t.Errorf("item %d has ended %d times", i, j.ends)
 		case i == endless:
-			if e := asError(t, j.err); e.Code != stages.Timeout || !strings.Contains(e.Msg, "10s") {
+			if e := asError(t, j.err); e.Code != stages.Timeout || !strings.Contains(e.Msg, loopTime.String()) {
 				t.Errorf("the endless line has ended with %v", j.err)
 			}
 		case j.err != nil || j.out.String() != j.in:

@@ -81,6 +81,7 @@ var ofWorker = []suite{
 	{"many lines in one process", testMappedLines},
 	{"lines for a reader that stops", testLinesForReader},
 	{"attacks", testAttacks},
+	{"attacks without an end and the guard", testEndlessOnJail},
 }
 
 // Run runs the contract. open returns a new driver, which is closed by who gets it.
@@ -134,6 +135,9 @@ func openSession(t *testing.T, p *sandbox.Pool) stages.Session {
 	t.Cleanup(func() { s.Close() })
 	return s
 }
+
+// loopTime is what an item that does not end gets, in which the others have to be done. It takes a processor all that time.
+var loopTime = time.Duration(parttest.Times(4, 10)) * time.Second
 
 // command is a command with a timeout that no test needs, unless it says so.
 func command(name string, args ...string) stages.Command {

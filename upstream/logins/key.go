@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -108,16 +107,9 @@ func entryOf(id string) string { return "logins " + id }
 // readKeyFile reads 32 bytes, as they are or in base64.
 func readKeyFile(path string) ([]byte, error) {
 	const how = "make one with: (umask 077; head -c 32 /dev/urandom > FILE)"
-	data, err := namedfile.Read(path, 1<<20)
+	data, err := namedfile.ReadSecret(path, 1<<20)
 	if err != nil {
 		return nil, fmt.Errorf("the key file cannot be read; %s: %w", how, err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if mode := info.Mode().Perm(); mode&0o007 != 0 { // a group may be that of a container
-		return nil, fmt.Errorf("everybody can use the key file %s (mode %#o): take the permissions of others away with chmod o=", path, mode)
 	}
 	if len(data) == keySize {
 		return data, nil

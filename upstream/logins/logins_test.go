@@ -362,7 +362,7 @@ func TestKeyFiles(t *testing.T) {
 		"missing":  {filepath.Join(t.TempDir(), "none"), 0, "head -c 32 /dev/urandom"},
 		"short":    {keyFile(t, rawKey[1:]), 0o600, "neither 32 bytes nor"},
 		"long":     {keyFile(t, rawKey+"x"), 0o600, "neither 32 bytes nor"},
-		"readable": {keyFile(t, rawKey), 0o604, "everybody can use the key file"},
+		"readable": {keyFile(t, rawKey), 0o604, "everybody can use it"},
 		"group":    {keyFile(t, rawKey), 0o640, ""},
 	} {
 		if test.mode != 0 {

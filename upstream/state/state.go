@@ -1,7 +1,8 @@
 // Package state keeps on disk what gateways know about servers, so that the next process need not ask: lists of tools,
 // resources and prompts, the shapes of results, and pins: the tools that are trusted. It never keeps a value of a result, nor a
 // field name that might be one. Several gateways may use one directory at the same time. A file that cannot be read counts as
-// missing; only pins that cannot be read count as pins that trust nothing.
+// missing; only pins that cannot be read count as pins that trust nothing. Gateways of several machines can share shapes in a store
+// ([Shared]), and nothing else: each asks its servers for their lists itself.
 package state
 
 import (
@@ -281,8 +282,13 @@ func (d *Dir) Shapes(k Key) Shapes {
 // another schema there, the given shape counts. keep reports whether a tool that others wrote still exists; known
 // reports which words may be names of fields (see [shape.Result.Writable]).
 func (d *Dir) SaveShapes(k Key, s Shapes, keep func(tool, schema string) bool, known func(tool string) func(word string) bool) error {
+	return d.write("shapes", k, maxShapes, s.merged(d.Shapes(k), keep, known))
+}
+
+// merged returns shapes together with those that others have written.
+func (s Shapes) merged(others Shapes, keep func(tool, schema string) bool, known func(tool string) func(word string) bool) Shapes {
 	all := Shapes{}
-	for name, l := range d.Shapes(k) {
+	for name, l := range others {
 		if _, ours := s[name]; !ours && keep(name, l.Schema) {
 			all[name] = ToolShape{l.Schema, l.Result.Writable(known(name))}
 		} else if ours && l.Schema == s[name].Schema {
@@ -297,5 +303,5 @@ func (d *Dir) SaveShapes(k Key, s Shapes, keep func(tool, schema string) bool, k
 		}
 		all[name] = ToolShape{l.Schema, result.Writable(known(name))}
 	}
-	return d.write("shapes", k, maxShapes, all)
+	return all
 }

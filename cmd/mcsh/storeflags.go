@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcsh-dev/mcsh/store"
+)
+
+// storeFlags name the store that gateways share.
+type storeFlags struct {
+	at       string // DIR, or s3://BUCKET/PREFIX; empty: there is none
+	keyFile  string
+	endpoint string // of S3; empty: that of AWS
+}
+
+func (f *storeFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.at, "store", "", "what gateways share that are one for their clients: a directory, or s3://BUCKET/PREFIX (default: $MCSH_STORE)")
+	flags.StringVar(&f.keyFile, "store-key-file", "", "file with the keys of the store, ID:KEY in each line (default: $MCSH_STORE_KEY_FILE)")
+	flags.StringVar(&f.endpoint, "store-endpoint", "", "address of the S3 service, such as http://minio:9000 (default: $AWS_ENDPOINT_URL_S3, else that of AWS)")
+}
+
+// resolve takes what no flag has set from the environment.
+func (f *storeFlags) resolve(p *program) {
+	for _, row := range []struct {
+		flag     *string
+		variable string
+	}{{&f.at, "MCSH_STORE"}, {&f.keyFile, "MCSH_STORE_KEY_FILE"}, {&f.endpoint, "AWS_ENDPOINT_URL_S3"}, {&f.endpoint, "AWS_ENDPOINT_URL"}} {
+		if *row.flag == "" {
+			*row.flag = p.env[row.variable]
+		}
+	}
+}
+
+// open opens the store, sealed; nil: there is none.
+func (f storeFlags) open(ctx context.Context, p *program) (store.Store, error) {
+	if f.resolve(p); f.at == "" {
+		return nil, nil
+	}
+	if f.keyFile == "" {
+		return nil, usageError(`make a key: echo "k1:$(openssl rand -base64 32)" > store.keys; chmod 600 store.keys`, "--store needs --store-key-file")
+	}
+	keys, err := store.ReadKeys(f.keyFile)
+	if err != nil {
+		return nil, configError("each line is ID:KEY, where KEY is base64 of 32 bytes, the newest first", err)
+	}
+	unsealed, err := f.openUnsealed(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return store.Seal(unsealed, keys), nil
+}
+
+func (f storeFlags) openUnsealed(ctx context.Context, p *program) (store.Store, error) {
+	at, inS3 := strings.CutPrefix(f.at, "s3://")
+	if !inS3 {
+		dir, err := store.OpenDirectory(f.at)
+		if err != nil {
+			return nil, configError("all gateways need a directory that their users can write", err)
+		}
+		return dir, nil
+	}
+	bucket, prefix, _ := strings.Cut(at, "/")
+	s3, err := store.OpenS3(ctx, store.S3Options{
+		Endpoint: f.endpoint, Region: p.env["AWS_REGION"], Bucket: bucket, Prefix: prefix,
+		AccessKey: p.env["AWS_ACCESS_KEY_ID"], SecretKey: p.env["AWS_SECRET_ACCESS_KEY"], SessionToken: p.env["AWS_SESSION_TOKEN"],
+	})
+	if err != nil {
+		return nil, configError("$AWS_ACCESS_KEY_ID and $AWS_SECRET_ACCESS_KEY, or the identity of the machine, must be allowed to list, read, write and delete objects there", err)
+	}
+	return s3, nil
+}

@@ -1,0 +1,220 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store"
+)
+
+const (
+	shareEvery  = 2 * time.Second // at most one object is written, and one list is read, in this time
+	shareWait   = 5 * time.Second // for the store, until a page shows what is known without it
+	fetchAtOnce = 8
+)
+
+// A record is a finished run, as gateways share it.
+type record struct {
+	Row         control.Run
+	User, Owner string
+	Groups      []string
+	Within      bool
+	Plan        []byte
+	From        string
+	At          time.Time
+	ID, State   string
+	Error       *control.RunError
+	Returned    int64
+	Stages      []stages.StageReport
+	Windows     []stages.Window
+	PlanSize    int
+	Cut         bool
+}
+
+func (r *Run) record() record {
+	e := r.end
+	return record{
+		Row: r.Row, User: r.User, Owner: r.Owner, Groups: r.Groups, Within: r.Within, Plan: r.Plan, From: r.From,
+		At: e.at, ID: e.id, State: e.state, Error: e.err, Returned: e.returned, Stages: e.stages, Windows: e.windows, PlanSize: e.plan, Cut: e.cut,
+	}
+}
+
+// run returns the run of a record of another gateway.
+func (c record) run(h *History) *Run {
+	r := &Run{h: h, Begin: Begin{Row: c.Row, User: c.User, Owner: c.Owner, Groups: c.Groups, Within: c.Within, Plan: c.Plan, From: c.From}}
+	r.end = &end{
+		at: c.At, id: c.ID, state: c.State, err: c.Error, returned: c.Returned, stages: c.Stages, windows: c.Windows, plan: c.PlanSize, cut: c.Cut, elsewhere: true,
+	}
+	r.end.fit(r.size())
+	return r
+}
+
+// sharing is what a history does with the store that gateways share.
+type sharing struct {
+	store store.Store
+	turn  chan struct{} // has one value, which is taken by whoever reads
+	read  time.Time     // of the last list; guarded by turn
+	asked atomic.Int64  // when somebody has looked at the runs last, in Unix seconds
+
+	// Guarded by the history's mu:
+	known map[string]bool // objects that were read or written
+	batch []record        // ended runs that are not written yet
+	timer *time.Timer     // writes them; nil: there are none
+}
+
+// share has an ended run written behind; the caller has mu.
+func (h *History) share(r *Run) {
+	s := h.shared
+	if s == nil || len(s.batch) >= most {
+		return
+	}
+	s.batch = append(s.batch, r.record())
+	if s.timer == nil {
+		s.timer = time.AfterFunc(shareEvery, func() { h.Sync(context.Background()) })
+	}
+}
+
+// Sync writes the runs that have ended where other gateways see them. Without the store they stay unseen there.
+func (h *History) Sync(ctx context.Context) {
+	s := h.shared
+	if s == nil {
+		return
+	}
+	h.mu.Lock()
+	batch := s.batch
+	s.batch, s.timer = nil, nil
+	h.mu.Unlock()
+	if len(batch) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, shareWait)
+	defer cancel()
+	var data bytes.Buffer
+	if err := gob.NewEncoder(&data).Encode(batch); err != nil {
+		return
+	}
+	name := fmt.Sprintf("%s%013d-%s", runs.HistoryPrefix, time.Now().UnixMilli(), rand.Text())
+	h.mu.Lock()
+	s.known[name] = true
+	h.mu.Unlock()
+	_ = s.store.Put(ctx, name, data.Bytes()) // the runs themselves are kept and can be read
+}
+
+// lookElsewhere is refresh for somebody who looks.
+func (h *History) lookElsewhere(ctx context.Context) {
+	if h.shared != nil {
+		h.shared.asked.Store(time.Now().Unix())
+		h.refresh(ctx)
+	}
+}
+
+// watched reports whether somebody has looked at the runs lately, and may do so again.
+func (h *History) watched() bool {
+	return h.shared != nil && time.Since(time.Unix(h.shared.asked.Load(), 0)) < 10*time.Minute
+}
+
+// refresh reads what other gateways have written since the last time.
+func (h *History) refresh(ctx context.Context) {
+	s := h.shared
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, shareWait)
+	defer cancel()
+	select {
+	case <-s.turn:
+		defer func() { s.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return
+	}
+	if time.Since(s.read) < shareEvery {
+		return
+	}
+	var names []string
+	there := map[string]bool{}
+	for o, err := range s.store.List(ctx, runs.HistoryPrefix) {
+		if err != nil {
+			return // the next refresh tries again
+		}
+		names = append(names, o.Name)
+		there[o.Name] = true
+	}
+	s.read = time.Now()
+	slices.Reverse(names) // the newest first
+	h.mu.Lock()
+	maps.DeleteFunc(s.known, func(name string, _ bool) bool { return !there[name] })
+	names = slices.DeleteFunc(names, func(name string) bool { return s.known[name] })
+	h.mu.Unlock()
+	h.fetch(ctx, names)
+}
+
+// fetch reads objects until as many runs are known as are kept. The caller has the turn.
+func (h *History) fetch(ctx context.Context, names []string) {
+	for part := range slices.Chunk(names, fetchAtOnce) {
+		batches := make([][]record, len(part))
+		var group errgroup.Group
+		for i, name := range part {
+			group.Go(func() (err error) {
+				batches[i], err = h.shared.get(ctx, name)
+				return err
+			})
+		}
+		err := group.Wait()
+		h.mu.Lock()
+		full := false
+		for i, batch := range batches {
+			if batch != nil {
+				h.shared.known[part[i]] = true
+			}
+			full = h.take(batch) || full
+		}
+		h.mu.Unlock()
+		if full || err != nil {
+			return // the next refresh tries again
+		}
+	}
+}
+
+// get reads an object. One that cannot be read as runs has none.
+func (s *sharing) get(ctx context.Context, name string) ([]record, error) {
+	data, err := s.store.Get(ctx, name)
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
+		return nil, err
+	}
+	batch := []record{}
+	if gob.NewDecoder(bytes.NewReader(data)).Decode(&batch) != nil || len(batch) > most {
+		return []record{}, nil
+	}
+	return batch, nil
+}
+
+// take adds runs of another gateway, and reports whether there is no room for more; the caller has mu.
+func (h *History) take(batch []record) (full bool) {
+	for _, c := range batch {
+		if h.all[c.Row.Request] != nil || time.Since(c.At) > h.kept.TTL() {
+			continue
+		}
+		if h.finished.Len() >= most {
+			return true
+		}
+		if r := c.run(h); h.keep(r) {
+			h.all[c.Row.Request] = r
+			h.insert(r)
+			h.change()
+		}
+	}
+	return false
+}

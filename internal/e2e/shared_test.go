@@ -1,0 +1,245 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/store/storetest"
+)
+
+// ledger is a server with a tool that writes each of its calls to the end of a file.
+func ledger() *mcptest.Upstream {
+	return mcptest.New(mcptest.Tool{Name: "post", Destructive: true, Do: func(args map[string]any) (string, error) {
+		path, _ := args["file"].(string)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		if _, err := fmt.Fprintf(f, "%v\n", args["x"]); err != nil {
+			return "", err
+		}
+		ms, _ := strconv.Atoi(fmt.Sprint(args["ms"]))
+		time.Sleep(time.Duration(ms) * time.Millisecond) // the work of the tool
+		return fmt.Sprintf(`{"posted":%v}`, args["x"]), nil
+	}})
+}
+
+// posted returns how often each line is in a file of the ledger.
+func posted(t *testing.T, file string) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	times := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		times[strings.TrimSpace(line)]++
+	}
+	return times
+}
+
+// sharedStores are the arguments of gateways that share a store.
+func sharedStores(t *testing.T) map[string][]string {
+	t.Helper()
+	keys := filepath.Join(t.TempDir(), "keys")
+	fine(t, os.WriteFile(keys, []byte("k1:"+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))+"\n"), 0o600))
+	return map[string][]string{"directory": {"--store", t.TempDir(), "--store-key-file", keys}, "S3": {"--store", "s3", "--store-key-file", keys}}
+}
+
+// onStores runs a test for three gateways that share a directory, and for three that share a bucket.
+func onStores(t *testing.T, servers func(t *testing.T) object, test func(t *testing.T, b *balancer)) {
+	for name, args := range sharedStores(t) {
+		t.Run(name, func(t *testing.T) {
+			if name == "S3" {
+				s3 := storetest.S3(t)
+				t.Setenv("AWS_ACCESS_KEY_ID", s3.AccessKey)
+				t.Setenv("AWS_SECRET_ACCESS_KEY", s3.SecretKey)
+				args = append([]string{"--store", "s3://" + s3.Bucket + "/mcsh", "--store-endpoint", s3.Endpoint}, args[2:]...)
+			}
+			var list []*replica
+			for range 3 {
+				list = append(list, newReplica(t, servers(t), args...))
+			}
+			test(t, balance(t, list...))
+		})
+	}
+}
+
+func demoAndLedger(t *testing.T) object {
+	return object{"demo": object{"builtin": "demo"}, "ledger": child(t, "ledger")}
+}
+
+var runName = regexp.MustCompile(`\brun (r_[a-z2-7]{26})\b`)
+
+// ranAs runs a pipeline, and returns the id of its run.
+func ranAs(t *testing.T, session *mcp.ClientSession, pipeline ...object) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	res, err := session.CallTool(ctx, pipelineCall(pipeline))
+	if err != nil {
+		t.Fatalf("calling execute_pipeline: %v", err)
+	}
+	return runOf(t, res)
+}
+
+func fromRun(run string) object { return object{"type": "from", "run": run} }
+
+func resumed(run string) object { return object{"type": "from", "run": run, "resume": true} }
+
+// TestReplicas: what one gateway keeps the others use as their own: outputs, plans that stopped, pages of resources.
+func TestReplicas(t *testing.T) {
+	onStores(t, demoAndLedger, func(t *testing.T, b *balancer) {
+		agent := connectHTTP(t, b.url, versions[1], nil)
+		run := ranAs(t, agent, toolStage("demo", "list_orders", object{}), command("jq", "-c", ".orders | length"))
+		want := mustExecute(t, agent, fromRun(run))
+		for range 3 {
+			if got := mustExecute(t, agent, fromRun(run)); got != want {
+				t.Errorf("from: got %q, want %q", got, want)
+			}
+			res, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "mcsh://runs/" + run + "/output?offset=0&limit=4"})
+			if err != nil || len(res.Contents) != 1 || res.Contents[0].Text != want {
+				t.Errorf("a page: %+v, %v", res, err)
+			}
+		}
+		if got, failed := execute(t, agent, fromRun("r_aaaaaaaaaaaaaaaaaaaaaaaaaa")); !failed || !strings.Contains(got, "there is no run") {
+			t.Errorf("a run that never was: %q", got)
+		}
+	})
+}
+
+// TestReplicaKilled: a gateway is killed in the middle of a for_each; another one continues it, and no item is called twice.
+func TestReplicaKilled(t *testing.T) {
+	const items = 60
+	onStores(t, demoAndLedger, func(t *testing.T, b *balancer) {
+		file := filepath.Join(t.TempDir(), "ledger")
+		doomed, other := b.replicas[0], b.replicas[1]
+		named := make(chan string, 100)
+		agent := connectHTTP(t, "http://"+doomed.address+"/mcp", versions[1], &mcp.ClientOptions{
+			ProgressNotificationHandler: func(_ context.Context, p *mcp.ProgressNotificationClientRequest) {
+				if found := runName.FindStringSubmatch(p.Params.Message); found != nil {
+					select {
+					case named <- found[1]:
+					default:
+					}
+				}
+			},
+		})
+		rescuer := connectHTTP(t, "http://"+other.address+"/mcp", versions[1], nil)
+		plan := []object{
+			command("jq", "-n", "-c", fmt.Sprintf(`range(%d) | {x: ., file: %q, ms: 400}`, items, file)),
+			with(with(toolStage("ledger", "post", object{}), "for_each", true), "concurrency", 4),
+		}
+		ended := make(chan error, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		go func() {
+			call := pipelineCall(plan)
+			call.SetProgressToken("p")
+			_, err := agent.CallTool(ctx, call)
+			ended <- err
+		}()
+		until(t, "the for_each is in its middle", func() bool { return len(posted(t, file)) >= items/2 })
+		run := <-named
+		fine(t, doomed.Process.Kill())
+		doomed.ends(t, patience)
+		if err := <-ended; err == nil {
+			t.Error("the call of the killed gateway succeeded")
+		}
+		text, failed := execute(t, rescuer, with(resumed(run), "on_error", "skip"))
+		if failed {
+			t.Fatalf("continuing: %s", text)
+		}
+		times := posted(t, file)
+		for x, n := range times {
+			if n != 1 {
+				t.Errorf("item %s was called %d times", x, n)
+			}
+		}
+		if len(times) != items {
+			t.Errorf("%d of %d items were called", len(times), items)
+		}
+		if n := strings.Count(text, "posted"); n < items-8 {
+			t.Errorf("%d of %d items have results: %s", n, items, text)
+		}
+	})
+}
+
+// TestRestartsWithStore: through a rolling restart no call of many agents fails, no finished run is lost, and no item of a run that
+// is continued is called twice.
+func TestRestartsWithStore(t *testing.T) {
+	onStores(t, demoAndLedger, func(t *testing.T, b *balancer) {
+		dir := t.TempDir()
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range parttest.Times(10, 50) {
+			session := connectHTTP(t, b.url, versions[1], nil)
+			file := filepath.Join(dir, strconv.Itoa(i))
+			all.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					if err := useReplicas(session, file, n); err != nil {
+						t.Errorf("agent %d, round %d: %v", i, n, err)
+						return
+					}
+				}
+			})
+		}
+		rolling(b.replicas, func(r *replica) { r.restart(t); b.await(t) })()
+		stop()
+		all.Wait()
+		files, err := os.ReadDir(dir)
+		fine(t, err)
+		for _, f := range files {
+			for x, n := range posted(t, filepath.Join(dir, f.Name())) {
+				if n != 1 {
+					t.Errorf("%s: item %s was called %d times", f.Name(), x, n)
+				}
+			}
+		}
+	})
+}
+
+// useReplicas makes a run with effects, and begins another one with it.
+func useReplicas(session *mcp.ClientSession, file string, n int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	res, err := session.CallTool(ctx, pipelineCall([]object{
+		command("jq", "-n", "-c", fmt.Sprintf(`range(3) | {x: (%d + .), file: %q, ms: 100}`, 3*n, file)),
+		with(toolStage("ledger", "post", object{}), "for_each", true),
+	}))
+	if err != nil {
+		return fmt.Errorf("a run: %w", err)
+	}
+	text := res.Content[0].(*mcp.TextContent).Text
+	found := runName.FindStringSubmatch(text)
+	if res.IsError || found == nil {
+		return fmt.Errorf("a run: %s", text)
+	}
+	for range 2 {
+		res, err := session.CallTool(ctx, pipelineCall([]object{fromRun(found[1]), command("jq", "-c", "length")}))
+		if err != nil {
+			return fmt.Errorf("from: %w", err)
+		}
+		if got := textOf(res); res.IsError || got != "3\n" {
+			return fmt.Errorf("from: %s", got)
+		}
+	}
+	return nil
+}

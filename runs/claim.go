@@ -1,0 +1,104 @@
+package runs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Claim records that the run by continues the run id, unless another run does. holder is the run that continues it now: by,
+// the other one, or id itself while it is under way; it is empty if no run does or id is not kept. A claim outlasts by; only
+// release ends it. An empty by claims nothing. The error says that the shared store, which decides, cannot be reached.
+func (c *Caller) Claim(ctx context.Context, id, by string) (holder string, release func(), err error) {
+	s, release := c.s, func() {}
+	s.mu.Lock()
+	defer s.unlock()
+	r := s.runs[id]
+	switch {
+	case r == nil || r.caller != c.name:
+		return "", release, nil
+	case r.inEnded == nil:
+		return id, release, nil
+	case r.journal != nil:
+		s.mu.Unlock() // of a run that has ended nothing changes that is used below
+		defer s.mu.Lock()
+		return c.claimShared(ctx, r, by)
+	case r.continuedBy != "" || by == "":
+		return r.continuedBy, release, nil
+	}
+	r.continuedBy = by
+	return by, sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.unlock()
+		r.continuedBy = ""
+	}), nil
+}
+
+// claimShared is Claim for an ended run with a journal.
+func (c *Caller) claimShared(ctx context.Context, r *run, by string) (holder string, release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	var next entry
+	if by != "" {
+		next = entry{Writer: rand.Text(), Claim: &by}
+		// Others must find the run that holds the claim, to continue it in turn if this process ends.
+		if j := c.journalOf(by); j != nil {
+			if err := j.flush(ctx); err != nil {
+				return "", func() {}, unreachable(err)
+			}
+		}
+	}
+	j := r.journal
+	if err := j.take(ctx); err != nil {
+		return "", func() {}, unreachable(err)
+	}
+	defer j.give()
+	holder, err = j.claim(ctx, next)
+	if err != nil || holder != by || by == "" {
+		return holder, func() {}, unreachable(err)
+	}
+	return by, sync.OnceFunc(func() { j.release(by) }), nil
+}
+
+const claimTimeout = 10 * time.Second
+
+// claim returns the holder of the run, once next is written unless there was one. The caller has the turn.
+func (j *journal) claim(ctx context.Context, next entry) (holder string, err error) {
+	if !j.ended && !errors.Is(j.lost, errTaken) {
+		if next.Writer == "" {
+			return j.holder, nil // nobody else can continue it
+		}
+		if err := j.send(ctx, false); err != nil && !errors.Is(j.lost, errTaken) {
+			return "", err
+		}
+	}
+	_, err = j.follow(ctx, next)
+	return j.holder, err
+}
+
+// release gives up a claim.
+func (j *journal) release(by string) {
+	ctx, cancel := context.WithTimeout(j.s.closing, claimTimeout)
+	defer cancel()
+	if j.take(ctx) != nil {
+		return
+	}
+	defer j.give()
+	nobody := ""
+	if _, err := j.follow(ctx, entry{}); err == nil && j.holder == by {
+		_, err = j.follow(ctx, entry{Writer: rand.Text(), Claim: &nobody})
+		if err != nil {
+			j.s.problem(fmt.Errorf("a run stays claimed by one that has done nothing: %w", err))
+		}
+	}
+}
+
+func unreachable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the shared store cannot be used: %w", err)
+}

@@ -1,0 +1,117 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/mcsh-dev/mcsh/store"
+)
+
+// An entry is an object of a journal: a line of JSON and data. Entries say what has been added to a run, how it ended, and which run
+// continues it.
+type entry struct {
+	Format int     `json:"format"`
+	Writer string  `json:"writer"` // a random text, by which a gateway knows what it has written
+	Caller string  `json:"caller,omitempty"`
+	Pieces []piece `json:"pieces,omitempty"` // of the data, one after another
+	Ended  bool    `json:"ended,omitempty"`  // nothing is added to the run any more
+	Claim  *string `json:"claim,omitempty"`  // the run that continues this one; empty: it has given that up
+}
+
+// A piece is the continuation of an output.
+type piece struct {
+	Output     string `json:"output"`
+	Size       int64  `json:"size"`
+	Ended      bool   `json:"ended,omitempty"`
+	Incomplete string `json:"incomplete,omitempty"` // of an ended output: the reason why it is not whole
+}
+
+const (
+	// entryFormat is the version of entries, and of all that stages writes into the outputs of a run: plans, logs, keys of calls.
+	entryFormat = 1
+
+	maxEntry  = 1 << 20 // bytes of data in an entry
+	maxPieces = 200     // in an entry
+)
+
+// runID is the form of the ids that Begin makes.
+var runID = regexp.MustCompile(`^r_[a-z2-7]{26}$`)
+
+// objectName names an object of a journal. The order of names is that of numbers.
+func objectName(run string, number int) string {
+	return fmt.Sprintf("%s%s/%08d", journalPrefix, run, number)
+}
+
+const journalPrefix = "runs/"
+
+// encode returns the object of an entry.
+func (p entry) encode(data []byte) ([]byte, error) {
+	p.Format = entryFormat
+	line, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(line, '\n'), data...), nil
+}
+
+// decodeEntry takes an object apart.
+func decodeEntry(object []byte) (p entry, data []byte, err error) {
+	line, data, ok := bytes.Cut(object, []byte("\n"))
+	if !ok {
+		return entry{}, nil, errors.New("it has no first line")
+	}
+	if err := json.Unmarshal(line, &p); err != nil {
+		return entry{}, nil, err
+	}
+	if p.Format != entryFormat {
+		return entry{}, nil, fmt.Errorf("it has format %d, and this version of mcsh reads only %d", p.Format, entryFormat)
+	}
+	left := int64(len(data))
+	for _, x := range p.Pieces {
+		if x.Size < 0 || x.Size > left {
+			return entry{}, nil, errors.New("it is shorter than its first line says")
+		}
+		left -= x.Size
+	}
+	if left > 0 {
+		return entry{}, nil, errors.New("it is longer than its first line says")
+	}
+	return p, data, nil
+}
+
+// readEntry reads an object of a journal. The error is [store.ErrNotFound] if it is not there.
+func (s *Store) readEntry(ctx context.Context, run string, number int) (p entry, data []byte, err error) {
+	name := objectName(run, number)
+	object, err := s.o.Shared.Get(ctx, name)
+	if err != nil {
+		return entry{}, nil, err
+	}
+	if p, data, err = decodeEntry(object); err != nil {
+		return entry{}, nil, fmt.Errorf("object %s cannot be read: %w", name, err)
+	}
+	return p, data, nil
+}
+
+// writeEntry writes an object of a journal. If there is one already that this call or an earlier one with the same entry has
+// written, that is no error; else the error is [store.ErrExists].
+func (s *Store) writeEntry(ctx context.Context, run string, number int, p entry, data []byte) error {
+	object, err := p.encode(data)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	err = s.o.Shared.Put(ctx, objectName(run, number), object)
+	if !errors.Is(err, store.ErrExists) {
+		return err
+	}
+	there, _, err := s.readEntry(ctx, run, number)
+	if err == nil && there.Writer != p.Writer {
+		err = store.ErrExists
+	}
+	return err
+}

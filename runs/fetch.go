@@ -1,0 +1,144 @@
+package runs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/store"
+)
+
+// missWait is how long Fetch waits for a run that the shared store does not have: another gateway writes it after its reply.
+const missWait = 2 * time.Second
+
+// Fetch brings a run of the caller here if another gateway keeps it, for the methods that read. under says that it is under way
+// there. A run whose gateway seems dead counts as ended. The error says that the shared store cannot be reached.
+func (c *Caller) Fetch(ctx context.Context, id string) (under bool, err error) {
+	s := c.s
+	if s.o.Shared == nil || !runID.MatchString(id) || s.Has(id) {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	f := &fetch{s: s, id: id, outputs: map[string]*writer{}, moved: time.Now()}
+	defer f.discard()
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
+		first := f.next == 0
+		moved, err := f.read(ctx, c.name)
+		switch {
+		case err != nil:
+			return false, unreachable(err)
+		case f.foreign:
+			return false, nil
+		case f.ended:
+			return false, f.keep(c.name)
+		case moved && !first:
+			return true, nil
+		case f.next == 0 && time.Since(f.moved) > missWait:
+			return false, nil
+		case f.next > 0 && time.Since(f.moved) > deadAfter:
+			if err := f.bury(ctx, c.name); err != nil {
+				return false, unreachable(err)
+			}
+			continue
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return false, unreachable(context.Cause(ctx))
+		}
+	}
+}
+
+const fetchTimeout = time.Minute
+
+// A fetch reads a journal.
+type fetch struct {
+	s       *Store
+	id      string
+	outputs map[string]*writer
+	next    int
+	moved   time.Time // when the last entry was found
+	foreign bool      // the run is another caller's
+	ended   bool
+}
+
+// read reads the entries that are there, up to the end of the run, and reports whether there are any.
+func (f *fetch) read(ctx context.Context, caller string) (moved bool, err error) {
+	for !f.ended && !f.foreign {
+		p, data, err := f.s.readEntry(ctx, f.id, f.next)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return moved, nil
+		case err != nil:
+			return moved, err
+		case p.Caller != caller:
+			f.foreign = true
+			return moved, nil
+		}
+		moved, f.moved, f.ended, f.next = true, time.Now(), p.Ended, f.next+1
+		for _, x := range p.Pieces {
+			f.add(x, data[:x.Size])
+			data = data[x.Size:]
+		}
+	}
+	return moved, nil
+}
+
+// add adds a piece to its output.
+func (f *fetch) add(x piece, data []byte) {
+	w := f.outputs[x.Output]
+	if w == nil {
+		w = f.s.newWriter(true)
+		w.o.owners = 1
+		f.outputs[x.Output] = w
+	}
+	_, _ = w.Write(data) // it does not fail
+	if x.Ended {
+		w.end(x.Incomplete)
+	}
+}
+
+// bury ends a run whose gateway has written nothing for long, if it still writes nothing.
+func (f *fetch) bury(ctx context.Context, caller string) error {
+	err := f.s.writeEntry(ctx, f.id, f.next, entry{Writer: rand.Text(), Caller: caller, Ended: true}, nil)
+	if errors.Is(err, store.ErrExists) {
+		return nil // it has just written something
+	}
+	return err
+}
+
+// keep makes the run one of this store.
+func (f *fetch) keep(caller string) error {
+	s := f.s
+	r := &run{id: f.id, caller: caller, outputs: map[string]*output{}}
+	for name, w := range f.outputs {
+		w.end("") // of a run whose gateway has died: what is there of its logs
+		r.outputs[name] = w.o
+	}
+	r.journal = &journal{s: s, r: r, turn: make(chan struct{}, 1), next: f.next, ended: true, used: time.Now()}
+	r.journal.give()
+	s.mu.Lock()
+	defer s.unlock()
+	if s.runs[f.id] != nil {
+		return nil // another fetch was faster
+	}
+	if !s.add(r) {
+		return errors.New("the runs that are under way leave no room for another one")
+	}
+	r.inEnded, r.used = s.ended.PushBack(r), time.Now()
+	s.arm()
+	f.outputs = nil
+	return nil
+}
+
+// discard frees what was read of a run that is not kept.
+func (f *fetch) discard() {
+	for _, w := range f.outputs {
+		w.end("")
+		f.s.mu.Lock()
+		f.s.disown(w.o)
+		f.s.unlock()
+	}
+}

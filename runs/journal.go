@@ -1,0 +1,342 @@
+package runs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/store"
+)
+
+// Times of journals.
+const (
+	beginAfter = 2 * time.Second  // of a run under way, until its first entry is written
+	entryEvery = 2 * time.Second  // the time between two entries of a run that has something to add
+	beatEvery  = 5 * time.Second  // the longest time between two entries of a run under way
+	deadAfter  = 15 * time.Second // without a new entry, until a reader takes a run under way for dead
+	putTimeout = 30 * time.Second // for one entry
+	giveUp     = time.Minute      // of failures, until an ended run is not written any more
+)
+
+const (
+	maxSending = 4    // ended runs that are written at the same time
+	maxWaiting = 1000 // ended runs that are being written or wait for that
+)
+
+// A journal is a run in the shared store: entries "runs/ID/00000000", "runs/ID/00000001" and so on. Whoever writes the next entry
+// decides how the run goes on.
+type journal struct {
+	s *Store
+	r *run
+
+	turn    chan struct{}    // has one value, which is taken by whoever uses what follows
+	next    int              // number of the next entry
+	sent    map[string]int64 // bytes of outputs that the entries have; -1: the whole output
+	pending *pending         // the next entry, which may have been written
+	last    time.Time        // of the last entry
+	covered int64            // of asked: what was written before that is in the entries
+	ended   bool             // the entry that ends the run is written
+	lost    error            // why nothing can be written any more
+	holder  string           // the run that continues this one
+
+	asked atomic.Int64 // calls of flush
+	begun atomic.Bool  // an entry may have been written
+	used  time.Time    // when an entry was written last because of a use; guarded by the store's mu
+	timer *time.Timer  // nil once the run has ended; guarded by the store's mu
+}
+
+type pending struct {
+	entry entry
+	data  []byte
+	sent  map[string]int64 // of the journal, once it is written
+}
+
+// errTaken is the reason why a gateway cannot write a run any more that it keeps.
+var errTaken = errors.New("another gateway has taken this run for dead, and may continue it")
+
+// newJournal returns the journal of a run that begins.
+func (s *Store) newJournal(r *run) *journal {
+	j := &journal{s: s, r: r, turn: make(chan struct{}, 1), sent: map[string]int64{}, used: time.Now()}
+	j.turn <- struct{}{}
+	j.timer = time.AfterFunc(beginAfter, j.tick)
+	return j
+}
+
+// take takes the turn.
+func (j *journal) take(ctx context.Context) error {
+	select {
+	case <-j.turn:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (j *journal) give() { j.turn <- struct{}{} }
+
+// tick writes an entry of a run under way.
+func (j *journal) tick() {
+	ctx, cancel := context.WithTimeout(j.s.closing, putTimeout)
+	defer cancel()
+	if j.take(ctx) == nil {
+		_ = j.send(ctx, time.Since(j.last) > beatEvery-entryEvery) // the next tick tries again
+		j.give()
+	}
+	j.s.mu.Lock()
+	defer j.s.mu.Unlock()
+	if j.timer != nil && !j.s.closed {
+		j.timer.Reset(entryEvery)
+	}
+}
+
+// flush returns when all that was written to the run before the call is in the shared store.
+func (j *journal) flush(ctx context.Context) error {
+	ticket := j.asked.Add(1)
+	if err := j.take(ctx); err != nil {
+		return err
+	}
+	defer j.give()
+	if j.covered >= ticket {
+		return nil
+	}
+	return j.send(ctx, false)
+}
+
+// send writes what the entries lack; with beat at least one entry, which says that this gateway is there. The caller has the turn.
+func (j *journal) send(ctx context.Context, beat bool) error {
+	j.begun.Store(true) // before anything is read: see Flush
+	covers := j.asked.Load()
+	for {
+		if j.pending == nil {
+			next, err := j.collect()
+			if err != nil {
+				j.lost = err
+			} else if len(next.entry.Pieces) == 0 && !next.entry.Ended && !beat {
+				j.covered = covers
+				return nil
+			}
+			j.pending = &next
+		}
+		beat = false
+		if err := j.put(ctx, j.pending); err != nil {
+			return err
+		}
+		j.pending = nil
+	}
+}
+
+// put writes the next entry. The caller has the turn.
+func (j *journal) put(ctx context.Context, p *pending) error {
+	if j.lost != nil {
+		return j.lost
+	}
+	err := j.s.writeEntry(ctx, j.r.id, j.next, p.entry, p.data)
+	if errors.Is(err, store.ErrExists) {
+		j.lost = errTaken
+		return errTaken
+	}
+	if err == nil {
+		j.next, j.sent, j.last, j.ended = j.next+1, p.sent, time.Now(), j.ended || p.entry.Ended
+	}
+	return err
+}
+
+// collect returns the next entry: of ended outputs and of logs what the entries lack, and the end of the run when nothing else is
+// left.
+func (j *journal) collect() (pending, error) {
+	s := j.s
+	s.mu.Lock()
+	kept, over := s.runs[j.r.id] == j.r, j.r.inEnded != nil
+	outputs := maps.Clone(j.r.outputs)
+	s.unlock()
+	if !kept {
+		return pending{}, errors.New("the run was evicted before it was written")
+	}
+	p := pending{entry: entry{Writer: rand.Text(), Caller: j.r.caller}, sent: maps.Clone(j.sent)}
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
+		if len(p.data) == maxEntry || len(p.entry.Pieces) == maxPieces {
+			return p, nil
+		}
+		if err := p.add(s, name, outputs[name]); err != nil {
+			return pending{}, err
+		}
+	}
+	p.entry.Ended = over && !j.ended && len(p.data) < maxEntry && len(p.entry.Pieces) < maxPieces
+	return p, nil
+}
+
+// add adds what the entries lack of an output, as far as there is room.
+func (p *pending) add(s *Store, name string, o *output) error {
+	from := p.sent[name]
+	if from < 0 {
+		return nil
+	}
+	x := piece{Output: name}
+	data, ended, err := s.peek(o, from, int64(maxEntry-len(p.data)))
+	if err != nil {
+		return err
+	}
+	p.data = append(p.data, data...)
+	x.Size = int64(len(data))
+	p.sent[name] = from + x.Size
+	if x.Ended = ended; ended {
+		x.Incomplete = o.incomplete // does not change any more
+		p.sent[name] = -1
+	}
+	if x.Size > 0 || x.Ended {
+		p.entry.Pieces = append(p.entry.Pieces, x)
+	}
+	return nil
+}
+
+// finish writes the end of a run.
+func (j *journal) finish() {
+	s := j.s
+	defer s.waiting.Add(-1)
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-s.closing.Done():
+		return
+	}
+	var err error
+	begin, pause := time.Now(), 100*time.Millisecond
+	for time.Since(begin) < giveUp {
+		if err = j.flush(s.closing); err == nil || j.lostNow() {
+			break
+		}
+		select {
+		case <-time.After(pause):
+		case <-s.closing.Done():
+			return
+		}
+		pause = min(2*pause, 5*time.Second)
+	}
+	if err != nil {
+		s.problem(fmt.Errorf("a run is kept by this gateway alone: %w", err))
+	}
+}
+
+func (j *journal) lostNow() bool {
+	<-j.turn
+	defer j.give()
+	return j.lost != nil
+}
+
+// end has the end of the run written behind. The caller has the store's mu.
+func (j *journal) end() {
+	j.timer.Stop()
+	j.timer = nil
+	s := j.s
+	if s.closed {
+		return
+	}
+	if s.waiting.Add(1) > maxWaiting {
+		s.waiting.Add(-1)
+		go s.problem(errors.New("a run is kept by this gateway alone: too many runs wait for the shared store"))
+		return
+	}
+	s.background.Go(j.finish)
+}
+
+// touch notes a use of an ended run, so that the shared store keeps it as long as this one does. The caller has the store's mu.
+func (j *journal) touch() {
+	s := j.s
+	if time.Since(j.used) < s.o.TTL/2 || s.closed {
+		return
+	}
+	j.used = time.Now()
+	s.background.Go(func() {
+		ctx, cancel := context.WithTimeout(s.closing, putTimeout)
+		defer cancel()
+		if j.take(ctx) != nil {
+			return
+		}
+		defer j.give()
+		if j.ended {
+			_, _ = j.follow(ctx, entry{Writer: rand.Text()}) // without it the run is kept for a shorter time
+		}
+	})
+}
+
+// follow reads the entries behind the end of the run, and writes one behind them unless the run has a holder. It reports whether
+// it has. The caller has the turn.
+func (j *journal) follow(ctx context.Context, next entry) (written bool, err error) {
+	for {
+		p, _, err := j.s.readEntry(ctx, j.r.id, j.next)
+		switch {
+		case err == nil:
+			j.next++
+			if p.Claim != nil {
+				j.holder = *p.Claim
+			}
+			continue
+		case !errors.Is(err, store.ErrNotFound):
+			return false, err
+		case next.Writer == "" || next.Claim != nil && j.holder != "" && *next.Claim != "":
+			return false, nil
+		}
+		err = j.s.writeEntry(ctx, j.r.id, j.next, next, nil)
+		if errors.Is(err, store.ErrExists) {
+			continue
+		}
+		if err == nil {
+			j.next++
+			if next.Claim != nil {
+				j.holder = *next.Claim
+			}
+		}
+		return err == nil, err
+	}
+}
+
+// Flush returns when all that was written to a run under way is safe from the end of this process. Before the first entry of a
+// run is written no other gateway can continue it, so there is nothing to wait for.
+func (c *Caller) Flush(ctx context.Context, id string) error {
+	j := c.journalOf(id)
+	if j == nil || !j.begun.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	return j.flush(ctx)
+}
+
+// flushTimeout is how long a call that may change something waits for the shared store.
+const flushTimeout = 10 * time.Second
+
+// journalOf returns the journal of one of the caller's runs; nil where it has none.
+func (c *Caller) journalOf(id string) *journal {
+	c.s.mu.Lock()
+	defer c.s.unlock()
+	if r := c.s.runs[id]; r != nil && r.caller == c.name {
+		return r.journal
+	}
+	return nil
+}
+
+// Outlive reports whether runs outlive this process.
+func (c *Caller) Outlive() bool { return c.s.o.Shared != nil }
+
+// Sync waits until the runs that have ended are in the shared store.
+func (s *Store) Sync(ctx context.Context) error {
+	for ask := time.NewTicker(5 * time.Millisecond); s.waiting.Load() > 0; {
+		select {
+		case <-ask.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d runs are not yet in the shared store: %w", s.waiting.Load(), context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+func (s *Store) problem(err error) {
+	if s.o.Problem != nil {
+		s.o.Problem(err)
+	}
+}

@@ -1,0 +1,64 @@
+package runs
+
+import (
+	"path"
+	"time"
+)
+
+// skew is how far the clocks of gateways and of the shared store may be apart.
+const skew = 10 * time.Minute
+
+// sweep removes, now and then, what nobody has used for its TTL from the shared store: of the runs, and of what is known of them.
+func (s *Store) sweep() {
+	every := time.NewTicker(max(s.o.TTL/3, time.Second))
+	defer every.Stop()
+	for {
+		for _, prefix := range []string{journalPrefix, HistoryPrefix} {
+			if err := s.sweepOnce(prefix); err != nil && s.closing.Err() == nil {
+				s.problem(unreachable(err))
+			}
+		}
+		select {
+		case <-every.C:
+		case <-s.closing.Done():
+			return
+		}
+	}
+}
+
+// HistoryPrefix begins the names of objects that others keep beside the runs, for as long as these. An object there stands alone.
+const HistoryPrefix = "history/"
+
+// sweepOnce removes journals whose last object is too old.
+func (s *Store) sweepOnce(prefix string) error {
+	old := time.Now().Add(-s.o.TTL - skew)
+	var names []string // of one journal
+	var last time.Time
+	remove := func() error {
+		if last.After(old) {
+			return nil
+		}
+		for _, name := range names {
+			if err := s.o.Shared.Delete(s.closing, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for o, err := range s.o.Shared.List(s.closing, prefix) {
+		if err != nil {
+			return err
+		}
+		if len(names) > 0 && (path.Dir(names[0]) != path.Dir(o.Name) || prefix == HistoryPrefix) {
+			if err := remove(); err != nil {
+				return err
+			}
+			names, last = nil, time.Time{}
+		}
+		names = append(names, o.Name)
+		if o.Modified.After(last) {
+			last = o.Modified
+		}
+	}
+	return remove()
+}

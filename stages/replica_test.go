@@ -1,0 +1,124 @@
+package stages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store"
+)
+
+// A cutStore is the way of one gateway to a store, which can be cut.
+type cutStore struct {
+	store.Store
+	down atomic.Bool
+}
+
+func (c *cutStore) Put(ctx context.Context, name string, data []byte) error {
+	if c.down.Load() {
+		return errors.New("the network is down")
+	}
+	return c.Store.Put(ctx, name, data)
+}
+
+// beginning tells the id of each run that begins.
+type beginning struct {
+	stages.Runs
+	ids chan string
+}
+
+func (b beginning) Begin() (string, func()) {
+	id, end := b.Runs.Begin()
+	b.ids <- id
+	return id, end
+}
+
+// posts counts the calls of a tool with effects by its argument, at all gateways.
+type posts struct {
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (p *posts) count(args map[string]any) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := fmt.Sprint(args["x"])
+	p.calls[x]++
+	return x
+}
+
+func (p *posts) all() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.calls)
+}
+
+// TestDeadGateway: another gateway continues a for_each whose gateway is cut off from the store in the middle. No item is called
+// twice: neither those that the first one has called nor those whose calls were under way.
+func TestDeadGateway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, err := store.OpenDirectory(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
+		called := &posts{calls: map[string]int{}}
+		link := &cutStore{Store: dir}
+		a, b := newKept(t, runs.Options{Shared: link}), newKept(t, runs.Options{Shared: dir})
+		post := func(_ context.Context, args map[string]any) (string, error) {
+			x := called.count(args)
+			if x == "30" {
+				link.down.Store(true)
+			}
+			time.Sleep(time.Second)
+			return fmt.Sprintf(`{"done":%s}`, x), nil
+		}
+		a.add("post", writes, "x", post)
+		b.add("post", writes, "x", post)
+		ids := make(chan string, 1)
+		a.deps.Runs = beginning{a.deps.Runs, ids}
+		ended := make(chan error)
+		go func() {
+			_, _, err := a.run(t, "["+numbers100+","+cat+`,{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":4}]`)
+			ended <- err
+		}()
+		id := <-ids
+		if _, errs := b.compile(t, resume(id)); len(errs) != 1 || !strings.Contains(errs[0].Msg, "is still running") {
+			t.Errorf("continuing a run under way: %v", errs)
+		}
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "the network is down") {
+			t.Errorf("the run that was cut off: %v", err)
+		}
+		before := called.all()
+		out, report, err := b.run(t, resume(id, `"on_error":"skip"`))
+		if err != nil {
+			t.Fatalf("continuing: %v", err)
+		}
+		last := report.Stages[len(report.Stages)-1]
+		if last.Resumed < 20 || last.Resumed > int64(len(before)) {
+			t.Errorf("%d items were known of %d that were called", last.Resumed, len(before))
+		}
+		after := called.all()
+		for x, n := range after {
+			if n != 1 {
+				t.Errorf("item %s was called %d times", x, n)
+			}
+		}
+		if len(after) != 100 || strings.Count(out, "done") < 92 {
+			t.Errorf("%d of 100 items were called, %d have results", len(after), strings.Count(out, "done"))
+		}
+		link.down.Store(false)
+		if e := a.failed(t, resume(id)); !strings.Contains(e.Msg, "is continued by run") {
+			t.Errorf("continuing it at the first gateway: %v", e)
+		}
+	})
+}

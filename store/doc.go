@@ -1,0 +1,20 @@
+// Package store keeps objects that several gateways share: what outlives a call is found by whichever gateway gets the next
+// one. An object is written once and never changes. Whoever needs to replace something writes an object with the next number,
+// and the one that exists first wins; no clock and no lock is shared. The package knows nothing of what the objects are.
+//
+// # Decisions
+//
+//   - Of several writers of one name, one wins, in a single step of the store: a hard link in a directory, since a rename
+//     would replace, and network file systems have no other one; a conditional write (If-None-Match: *) in S3. Both are tried when
+//     the store is opened, and a store that ignores them is refused.
+//   - An answer can be lost after the step. The writer then finds its own object in the way, and tells it from that of another
+//     one: by the identity of the file, or by a random value in the metadata. So ErrExists is always about somebody else.
+//   - A directory has plain files at the names of objects. What is being written is in the folder ~drafts, which is no name, and
+//     is removed an hour after its writer has died, by the clock of the file system.
+//   - Objects are whole in memory, at most 8 MiB: no user has a longer one. So each request to S3 has a time, its hash is signed, and
+//     it is sent again after a failure that may pass.
+//   - Objects are sealed above every store, by one code: with AES-256-GCM, with the name as additional data. Each has a key of its
+//     own, derived (HKDF-SHA256) from a key of the operator, a random salt, and the rest of the header: format version and key id. So
+//     one nonce is enough. The standard library has all that this needs.
+//   - The list of a store is not sealed: it shows names, sizes and times, and can leave out objects or bring old ones back.
+package store

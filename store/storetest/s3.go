@@ -1,0 +1,90 @@
+// Package storetest starts a real S3 server for tests, versitygw. It knows nothing of what is kept there.
+package storetest
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/store"
+)
+
+const bucket = "bucket"
+
+// S3 starts a server with an empty bucket. Both end with the test.
+func S3(t testing.TB) store.S3Options {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "s3") // shorter than that of the test, for the path of the socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	data, socket := filepath.Join(dir, "data"), filepath.Join(dir, "socket")
+	if err := os.MkdirAll(filepath.Join(data, bucket), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o := store.S3Options{Bucket: bucket, AccessKey: "key", SecretKey: "secret-of-the-test"}
+	cmd := exec.Command(parttest.GoProgram(t, "versitygw"),
+		"--port", socket, "--access", o.AccessKey, "--secret", o.SecretKey, "--keep-alive", "--quiet", "posix", data)
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if c, err := net.Dial("unix", socket); err == nil {
+			c.Close()
+			break
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("versitygw has ended: %v: %s", err, said.String())
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("versitygw does not listen")
+		}
+	}
+	o.Endpoint = proxy(t, socket)
+	return o
+}
+
+// proxy gives a socket an address: no two tests can take the same port, as they could if the server were told one.
+func proxy(t testing.TB, socket string) string {
+	target := &url.URL{Scheme: "http", Host: "s3"}
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // which is signed
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // of clients that leave, as tests do
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", socket)
+			},
+			MaxIdleConnsPerHost: 64,
+			DisableCompression:  true,
+		},
+	})
+	t.Cleanup(server.Close)
+	return server.URL
+}
