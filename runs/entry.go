@@ -26,6 +26,7 @@ type entry struct {
 type piece struct {
 	Output     string `json:"output"`
 	Size       int64  `json:"size"`
+	Log        bool   `json:"log,omitempty"` // what is there of the output is of use without the rest
 	Ended      bool   `json:"ended,omitempty"`
 	Incomplete string `json:"incomplete,omitempty"` // of an ended output: the reason why it is not whole
 }

@@ -90,7 +90,7 @@ func (f *fetch) read(ctx context.Context, caller string) (moved bool, err error)
 func (f *fetch) add(x piece, data []byte) {
 	w := f.outputs[x.Output]
 	if w == nil {
-		w = f.s.newWriter(true)
+		w = f.s.newWriter(x.Log)
 		w.o.owners = 1
 		f.outputs[x.Output] = w
 	}
@@ -114,7 +114,11 @@ func (f *fetch) keep(caller string) error {
 	s := f.s
 	r := &run{id: f.id, caller: caller, outputs: map[string]*output{}}
 	for name, w := range f.outputs {
-		w.end("") // of a run whose gateway has died: what is there of its logs
+		why := "" // of a run whose gateway has died there is what it has written of its logs
+		if !w.partial {
+			why = "the gateway of the run ended before it was written"
+		}
+		w.end(why) // does nothing where the journal has the end
 		r.outputs[name] = w.o
 	}
 	r.journal = &journal{s: s, r: r, turn: make(chan struct{}, 1), next: f.next, ended: true, used: time.Now()}

@@ -112,6 +112,10 @@ func (j *journal) send(ctx context.Context, beat bool) error {
 	j.begun.Store(true) // before anything is read: see Flush
 	covers := j.asked.Load()
 	for {
+		if j.ended { // the run may be evicted now
+			j.covered = covers
+			return nil
+		}
 		if j.pending == nil {
 			next, err := j.collect()
 			if err != nil {
@@ -153,7 +157,17 @@ func (j *journal) collect() (pending, error) {
 	s.mu.Lock()
 	kept, over := s.runs[j.r.id] == j.r, j.r.inEnded != nil
 	outputs := maps.Clone(j.r.outputs)
+	for _, o := range outputs {
+		o.owners++ // an eviction empties none of them now
+	}
 	s.unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.unlock()
+		for _, o := range outputs {
+			s.disown(o)
+		}
+	}()
 	if !kept {
 		return pending{}, errors.New("the run was evicted before it was written")
 	}
@@ -166,7 +180,7 @@ func (j *journal) collect() (pending, error) {
 			return pending{}, err
 		}
 	}
-	p.entry.Ended = over && !j.ended && len(p.data) < maxEntry && len(p.entry.Pieces) < maxPieces
+	p.entry.Ended = over && len(p.data) < maxEntry && len(p.entry.Pieces) < maxPieces
 	return p, nil
 }
 
@@ -176,16 +190,15 @@ func (p *pending) add(s *Store, name string, o *output) error {
 	if from < 0 {
 		return nil
 	}
-	x := piece{Output: name}
-	data, ended, err := s.peek(o, from, int64(maxEntry-len(p.data)))
-	if err != nil {
+	x := piece{Output: name, Log: o.log != nil}
+	var data []byte
+	var err error
+	if data, x.Ended, x.Incomplete, err = s.peek(o, from, int64(maxEntry-len(p.data))); err != nil {
 		return err
 	}
 	p.data = append(p.data, data...)
 	x.Size = int64(len(data))
-	p.sent[name] = from + x.Size
-	if x.Ended = ended; ended {
-		x.Incomplete = o.incomplete // does not change any more
+	if p.sent[name] = from + x.Size; x.Ended {
 		p.sent[name] = -1
 	}
 	if x.Size > 0 || x.Ended {
@@ -280,6 +293,12 @@ func (j *journal) follow(ctx context.Context, next entry) (written bool, err err
 			return false, err
 		case next.Writer == "" || next.Claim != nil && j.holder != "" && *next.Claim != "":
 			return false, nil
+		}
+		// A sweep removes the first entries first: while the one before is there, nobody has removed the claim of another run.
+		if _, _, err := j.s.readEntry(ctx, j.r.id, j.next-1); errors.Is(err, store.ErrNotFound) {
+			return false, errors.New("it does not keep this run any more")
+		} else if err != nil {
+			return false, err
 		}
 		err = j.s.writeEntry(ctx, j.r.id, j.next, next, nil)
 		if errors.Is(err, store.ErrExists) {

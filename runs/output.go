@@ -195,44 +195,45 @@ func (w *writer) end(incomplete string) {
 	o.s.finish(o, w.why)
 }
 
-// read returns what a writer has kept, from off on.
-func (w *writer) read(off, most int64) ([]byte, error) {
+// read returns what a writer has kept, from off on. ended says that there will be nothing else, and incomplete why, if it keeps no more.
+func (w *writer) read(off, most int64) (data []byte, ended bool, incomplete string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	flushed := int64(len(w.o.mem)) + int64(len(w.o.chunks))*chunkSize
-	all := flushed + int64(len(w.tail))
-	data := make([]byte, max(min(most, all-off), 0))
-	n, err := w.o.readTo(min(flushed, all), data, off)
-	if err == io.EOF {
-		err = nil
+	all := w.o.size // not more: a write that failed, and the end, leave a longer last chunk
+	if off < all {
+		flushed := min(int64(len(w.o.mem))+int64(len(w.o.chunks))*chunkSize, all)
+		data = make([]byte, min(most, all-off))
+		n, err := w.o.readTo(flushed, data, off)
+		if err != nil && err != io.EOF {
+			return nil, false, "", err
+		}
+		copy(data[n:], w.tail[max(off+int64(n)-flushed, 0):])
 	}
-	copy(data[n:], w.tail[max(off-flushed, 0):])
-	return data, err
+	if ended = (w.closed || w.why != "") && off+int64(len(data)) >= all; ended {
+		incomplete = w.why
+	}
+	return data, ended, incomplete, nil
 }
 
-// peek returns data of an output, from off on: of one that has ended or is a log. ended says that there is nothing else.
-func (s *Store) peek(o *output, off, most int64) (data []byte, ended bool, err error) {
+// peek returns data of an output, from off on: of one that has ended or is a log. ended says that there is nothing else. The caller
+// is one of its owners.
+func (s *Store) peek(o *output, off, most int64) (data []byte, ended bool, incomplete string, err error) {
 	s.mu.Lock()
-	if ended = o.ended; ended {
-		o.owners++ // nobody empties it
-	}
+	over := o.ended
 	s.unlock()
 	switch {
-	case ended:
-		defer func() {
-			s.mu.Lock()
-			defer s.unlock()
-			s.disown(o)
-		}()
+	case over:
 		data = make([]byte, max(min(most, o.size-off), 0))
 		if _, err = o.ReadAt(data, off); err == io.EOF {
 			err = nil
 		}
-		return data, off+int64(len(data)) >= o.size, err
+		if ended = off+int64(len(data)) >= o.size; ended {
+			incomplete = o.incomplete // does not change any more
+		}
 	case o.log != nil:
-		data, err = o.log.read(off, most)
+		return o.log.read(off, most)
 	}
-	return data, false, err
+	return data, ended, incomplete, err
 }
 
 // clip frees memory that was reserved but not used.

@@ -311,6 +311,87 @@ func TestDeadGateway(t *testing.T) {
 	})
 }
 
+// TestDeadGatewayPart: what a gateway has not written whole before it died is not whole for the others.
+func TestDeadGatewayPart(t *testing.T) {
+	for _, c := range []struct {
+		what        string
+		options     runs.Options
+		log         bool
+		text, reads string
+		whole       bool
+	}{
+		{what: "an output of several entries", text: strings.Repeat("x", 3<<20)},
+		{what: "a log that is full", options: runs.Options{Output: 8}, log: true, text: "12345678", reads: "12345678"},
+		{what: "a log", log: true, text: "12345678", reads: "12345678", whole: true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newObjects()
+				way := &link{objects: o}
+				c.options.Dir, c.options.Shared = t.TempDir(), way
+				s := runs.New(c.options)
+				defer s.Close()
+				_, b := replicas(t, o)
+				a := s.Of("me")
+				id, end := a.Begin()
+				defer end()
+				out, endOut := a.Create(id, "1", c.log)
+				_, _ = out.Write([]byte(c.text))
+				switch {
+				case !c.log:
+					endOut("")
+				case !c.whole:
+					_, _ = out.Write([]byte("9"))
+				}
+				o.after = func(what, _ string) error {
+					way.down.Store(what == "put") // after the first entry
+					return nil
+				}
+				time.Sleep(10 * time.Second)
+				o.mu.Lock()
+				o.after = nil
+				o.mu.Unlock()
+				if fetch(t, b, id) {
+					t.Error("the run is under way")
+				}
+				if got, why := read(t, b, id, "1"); string(got) != c.reads || (why == "") != c.whole {
+					t.Errorf("got %d bytes, incomplete: %q", len(got), why)
+				}
+			})
+		})
+	}
+}
+
+// TestClaimAfterSweep: a gateway that still keeps a run cannot claim it once the store has lost who continued it.
+func TestClaimAfterSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		a, b := replicas(t, o)
+		id, end := a.Begin()
+		write(t, a, id, "plan", "[]", false)("")
+		end()
+		fetch(t, b, id)
+		first, endFirst := b.Begin()
+		defer endFirst()
+		if holder, _ := claim(t, b, id, first); holder != first {
+			t.Fatalf("got %q", holder)
+		}
+		for row, err := range o.List(t.Context(), "runs/"+id) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Delete(t.Context(), row.Name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		second, endSecond := a.Begin()
+		defer endSecond()
+		if holder, _, err := a.Claim(t.Context(), id, second); err == nil {
+			t.Errorf("it is continued by %q too", holder)
+		}
+	})
+}
+
 // TestClaimsOfReplicas: one run continues another, wherever both are.
 func TestClaimsOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
