@@ -24,6 +24,7 @@ const (
 	shareEvery  = 2 * time.Second // at most one object is written, and one list is read, in this time
 	shareWait   = 5 * time.Second // for the store, until a page shows what is known without it
 	fetchAtOnce = 8
+	maxKnown    = 10_000 // names of objects, while nobody looks
 )
 
 // A record is a finished run, as gateways share it.
@@ -108,6 +109,9 @@ func (h *History) Sync(ctx context.Context) {
 	}
 	name := fmt.Sprintf("%s%013d-%s", runs.HistoryPrefix, time.Now().UnixMilli(), rand.Text())
 	h.mu.Lock()
+	if len(s.known) >= maxKnown {
+		clear(s.known) // somebody who looks has them read again
+	}
 	s.known[name] = true
 	h.mu.Unlock()
 	_ = s.store.Put(ctx, name, data.Bytes()) // the runs themselves are kept and can be read
