@@ -3,6 +3,7 @@ package runs
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,9 +42,10 @@ const (
 // runID is the form of the ids that Begin makes.
 var runID = regexp.MustCompile(`^r_[a-z2-7]{26}$`)
 
-// objectName names an object of a journal. The order of names is that of numbers.
+// objectName names an object of a journal. The order of names is that of numbers. Whoever can list the store must not learn the id
+// of a run, by which it can be read.
 func objectName(run string, number int) string {
-	return fmt.Sprintf("%s%s/%08d", journalPrefix, run, number)
+	return fmt.Sprintf("%s%x/%08d", journalPrefix, sha256.Sum256([]byte(run)), number)
 }
 
 const journalPrefix = "runs/"

@@ -28,7 +28,7 @@ const (
 	maxWaiting = 1000 // ended runs that are being written or wait for that
 )
 
-// A journal is a run in the shared store: entries "runs/ID/00000000", "runs/ID/00000001" and so on. Whoever writes the next entry
+// A journal is a run in the shared store: entries "runs/HASH/00000000", "runs/HASH/00000001" and so on. Whoever writes the next entry
 // decides how the run goes on.
 type journal struct {
 	s *Store

@@ -168,6 +168,11 @@ func TestFetch(t *testing.T) {
 		if fetch(t, b, id) {
 			t.Errorf("size %d: the run is under way", size)
 		}
+		for o, err := range dir.List(t.Context(), "") {
+			if err != nil || strings.Contains(o.Name, id) {
+				t.Errorf("the list of the store has the id of a run: %s, %v", o.Name, err)
+			}
+		}
 		if got, why := read(t, b, id, "1"); !bytes.Equal(got, data(uint64(size), size)) || why != "" {
 			t.Errorf("size %d: got %d bytes, %q", size, len(got), why)
 		}
