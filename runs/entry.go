@@ -19,6 +19,7 @@ type entry struct {
 	Writer string  `json:"writer"` // a random text, by which a gateway knows what it has written
 	Caller string  `json:"caller,omitempty"`
 	Pieces []piece `json:"pieces,omitempty"` // of the data, one after another
+	Over   bool    `json:"over,omitempty"`   // the run has ended; entries with the rest of it may follow
 	Ended  bool    `json:"ended,omitempty"`  // nothing is added to the run any more
 	Claim  *string `json:"claim,omitempty"`  // the run that continues this one; empty: it has given that up
 }
