@@ -71,7 +71,7 @@ func decodeEntry(object []byte) (p entry, data []byte, err error) {
 		return entry{}, nil, err
 	}
 	if p.Format != entryFormat {
-		return entry{}, nil, fmt.Errorf("it has format %d, and this version of mcsh reads only %d", p.Format, entryFormat)
+		return entry{}, nil, fmt.Errorf("another version of mcsh has written it (format %d; this one reads %d)", p.Format, entryFormat)
 	}
 	left := int64(len(data))
 	for _, x := range p.Pieces {
