@@ -3,6 +3,7 @@ package runs
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ type entry struct {
 	Writer string  `json:"writer"` // a random text, by which a gateway knows what it has written
 	Caller string  `json:"caller,omitempty"`
 	Pieces []piece `json:"pieces,omitempty"` // of the data, one after another
+	Over   bool    `json:"over,omitempty"`   // the run has ended; entries with the rest of it may follow
 	Ended  bool    `json:"ended,omitempty"`  // nothing is added to the run any more
 	Claim  *string `json:"claim,omitempty"`  // the run that continues this one; empty: it has given that up
 }
@@ -42,9 +44,10 @@ const (
 // runID is the form of the ids that Begin makes.
 var runID = regexp.MustCompile(`^r_[a-z2-7]{26}$`)
 
-// objectName names an object of a journal. The order of names is that of numbers.
+// objectName names an object of a journal. The order of names is that of numbers. Whoever can list the store must not learn the id
+// of a run, by which it can be read.
 func objectName(run string, number int) string {
-	return fmt.Sprintf("%s%s/%08d", journalPrefix, run, number)
+	return fmt.Sprintf("%s%x/%08d", journalPrefix, sha256.Sum256([]byte(run)), number)
 }
 
 const journalPrefix = "runs/"
@@ -69,7 +72,7 @@ func decodeEntry(object []byte) (p entry, data []byte, err error) {
 		return entry{}, nil, err
 	}
 	if p.Format != entryFormat {
-		return entry{}, nil, fmt.Errorf("it has format %d, and this version of mcsh reads only %d", p.Format, entryFormat)
+		return entry{}, nil, fmt.Errorf("another version of mcsh has written it (format %d; this one reads %d)", p.Format, entryFormat)
 	}
 	left := int64(len(data))
 	for _, x := range p.Pieces {

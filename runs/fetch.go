@@ -33,7 +33,7 @@ func (c *Caller) Fetch(ctx context.Context, id string) (under bool, err error) {
 			return false, nil
 		case f.ended:
 			return false, f.keep(c.name)
-		case moved && !first:
+		case moved && !first && !f.over:
 			return true, nil
 		case f.next == 0 && time.Since(f.moved) > missWait:
 			return false, nil
@@ -61,6 +61,7 @@ type fetch struct {
 	next    int
 	moved   time.Time // when the last entry was found
 	foreign bool      // the run is another caller's
+	over    bool      // the run has ended; its gateway is still writing it
 	ended   bool
 }
 
@@ -77,7 +78,7 @@ func (f *fetch) read(ctx context.Context, caller string) (moved bool, err error)
 			f.foreign = true
 			return moved, nil
 		}
-		moved, f.moved, f.ended, f.next = true, time.Now(), p.Ended, f.next+1
+		moved, f.moved, f.over, f.ended, f.next = true, time.Now(), p.Over, p.Ended, f.next+1
 		for _, x := range p.Pieces {
 			f.add(x, data[:x.Size])
 			data = data[x.Size:]

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/store"
 )
 
@@ -24,11 +25,11 @@ const (
 )
 
 const (
-	maxSending = 4    // ended runs that are written at the same time
+	maxSending = 8    // runs that are written at the same time; each holds an entry in memory, up to three times
 	maxWaiting = 1000 // ended runs that are being written or wait for that
 )
 
-// A journal is a run in the shared store: entries "runs/ID/00000000", "runs/ID/00000001" and so on. Whoever writes the next entry
+// A journal is a run in the shared store: entries "runs/HASH/00000000", "runs/HASH/00000001" and so on. Whoever writes the next entry
 // decides how the run goes on.
 type journal struct {
 	s *Store
@@ -109,6 +110,12 @@ func (j *journal) flush(ctx context.Context) error {
 
 // send writes what the entries lack; with beat at least one entry, which says that this gateway is there. The caller has the turn.
 func (j *journal) send(ctx context.Context, beat bool) error {
+	select {
+	case j.s.slots <- struct{}{}:
+		defer func() { <-j.s.slots }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	j.begun.Store(true) // before anything is read: see Flush
 	covers := j.asked.Load()
 	for {
@@ -171,7 +178,7 @@ func (j *journal) collect() (pending, error) {
 	if !kept {
 		return pending{}, errors.New("the run was evicted before it was written")
 	}
-	p := pending{entry: entry{Writer: rand.Text(), Caller: j.r.caller}, sent: maps.Clone(j.sent)}
+	p := pending{entry: entry{Writer: rand.Text(), Caller: j.r.caller, Over: over}, sent: maps.Clone(j.sent)}
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		if len(p.data) == maxEntry || len(p.entry.Pieces) == maxPieces {
 			return p, nil
@@ -211,27 +218,17 @@ func (p *pending) add(s *Store, name string, o *output) error {
 func (j *journal) finish() {
 	s := j.s
 	defer s.waiting.Add(-1)
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-s.closing.Done():
-		return
-	}
-	var err error
-	begin, pause := time.Now(), 100*time.Millisecond
-	for time.Since(begin) < giveUp {
-		if err = j.flush(s.closing); err == nil || j.lostNow() {
-			break
-		}
-		select {
-		case <-time.After(pause):
-		case <-s.closing.Done():
+	ctx, cancel := context.WithTimeout(s.closing, giveUp)
+	defer cancel()
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := j.flush(ctx)
+		if err == nil || s.closing.Err() != nil {
 			return
 		}
-		pause = min(2*pause, 5*time.Second)
-	}
-	if err != nil {
-		s.problem(fmt.Errorf("a run is kept by this gateway alone: %w", err))
+		if ctx.Err() != nil || j.lostNow() || pausing.For(ctx, pause) != nil {
+			s.problem(fmt.Errorf("a run is kept by this gateway alone: %w", err))
+			return
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ type objects struct {
 	mu      sync.Mutex
 	data    map[string][]byte
 	written map[string]time.Time
-	delay   time.Duration                       // of each call
+	delay   time.Duration                       // of each put
 	fail    func(what, name string) error       // before anything is done; nil: never
 	after   func(what, name string) (err error) // once it is done; nil: never
 	puts    int
@@ -34,10 +34,12 @@ func newObjects() *objects {
 }
 
 func (o *objects) begin(ctx context.Context, what, name string) error {
-	select {
-	case <-time.After(o.delay):
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if what == "put" {
+		select {
+		case <-time.After(o.delay):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -167,6 +169,11 @@ func TestFetch(t *testing.T) {
 		end()
 		if fetch(t, b, id) {
 			t.Errorf("size %d: the run is under way", size)
+		}
+		for o, err := range dir.List(t.Context(), "") {
+			if err != nil || strings.Contains(o.Name, id) {
+				t.Errorf("the list of the store has the id of a run: %s, %v", o.Name, err)
+			}
 		}
 		if got, why := read(t, b, id, "1"); !bytes.Equal(got, data(uint64(size), size)) || why != "" {
 			t.Errorf("size %d: got %d bytes, %q", size, len(got), why)
@@ -499,6 +506,25 @@ func failing(fails bool) error {
 		return errors.New("out of order")
 	}
 	return nil
+}
+
+// TestFetchWhileWritten: a run that has ended is not under way while its gateway still writes it.
+func TestFetchWhileWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		o.delay = 700 * time.Millisecond
+		a, b := replicas(t, o)
+		id, end := a.Begin()
+		write(t, a, id, "plan", strings.Repeat("p", 5<<20), false)("")
+		end()
+		time.Sleep(time.Second)
+		if fetch(t, b, id) {
+			t.Error("the run is under way")
+		}
+		if got, _ := read(t, b, id, "plan"); len(got) != 5<<20 {
+			t.Errorf("got %d bytes", len(got))
+		}
+	})
 }
 
 // TestSlowStore: runs that end do not wait for the store.

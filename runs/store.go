@@ -34,7 +34,7 @@ type Store struct {
 	cancel     context.CancelFunc
 	background sync.WaitGroup // of the same; added to under mu, and not once the store is closed
 	waiting    atomic.Int64   // ended runs that are being written or wait for that
-	slots      chan struct{}  // one value for each ended run that is being written
+	slots      chan struct{}  // one value for each run that is being written
 }
 
 // run is a run in the store, all of it guarded by the store's mu.

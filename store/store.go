@@ -17,9 +17,9 @@ var (
 	ErrDamaged  = errors.New("it is not what mcsh has written there")
 )
 
-// A Store keeps objects under names such as "runs/r_1/0": parts of letters, digits, "_", "-" and ".", between slashes, at most
+// A Store keeps objects under names such as "runs/1f/0": parts of letters, digits, "_", "-" and ".", between slashes, at most
 // 512 bytes, a part at most 255, no part "." or "..". No object may have the name of a folder of another one: beside
-// "runs/r_1/0" there is no "runs/r_1", which a directory cannot hold. Its methods may be called concurrently, and end when
+// "runs/1f/0" there is no "runs/1f", which a directory cannot hold. Its methods may be called concurrently, and end when
 // their context does. Other errors than those above say what failed where.
 type Store interface {
 	// Put writes an object of at most [MaxObject] bytes, whole or not at all. If somebody else has written one of that name, it

@@ -45,7 +45,7 @@ func (f storeFlags) open(ctx context.Context, p *program) (store.Store, error) {
 	}
 	keys, err := store.ReadKeys(f.keyFile)
 	if err != nil {
-		return nil, configError("each line is ID:KEY, where KEY is base64 of 32 bytes, the newest first", err)
+		return nil, configError("", err)
 	}
 	unsealed, err := f.openUnsealed(ctx, p)
 	if err != nil {
