@@ -315,7 +315,10 @@ func (j *journal) follow(ctx context.Context, next entry) (written bool, err err
 // run is written no other gateway can continue it, so there is nothing to wait for.
 func (c *Caller) Flush(ctx context.Context, id string) error {
 	j := c.journalOf(id)
-	if j == nil || !j.begun.Load() {
+	switch {
+	case j == nil && c.s.closing.Err() != nil && c.Outlive():
+		return errors.New("the gateway has closed its store of runs")
+	case j == nil || !j.begun.Load():
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)

@@ -350,10 +350,12 @@ func TestDeadGatewayPart(t *testing.T) {
 				case !c.whole:
 					_, _ = out.Write([]byte("9"))
 				}
+				o.mu.Lock()
 				o.after = func(what, _ string) error {
 					way.down.Store(what == "put") // after the first entry
 					return nil
 				}
+				o.mu.Unlock()
 				time.Sleep(10 * time.Second)
 				o.mu.Lock()
 				o.after = nil
@@ -639,6 +641,11 @@ func TestSync(t *testing.T) {
 		defer cancel()
 		if err := s.Sync(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
+		}
+		late, _ := s.Of("me").Begin()
+		s.Close()
+		if err := s.Of("me").Flush(t.Context(), late); err == nil {
+			t.Error("after its end a call is noted")
 		}
 	})
 }

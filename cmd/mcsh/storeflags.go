@@ -18,7 +18,7 @@ type storeFlags struct {
 
 func (f *storeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.at, "store", "", "what gateways share that are one for their clients: a directory, or s3://BUCKET/PREFIX (default: $MCSH_STORE)")
+	flags.StringVar(&f.at, "store", "", "a store that several gateways share, a directory or s3://BUCKET/PREFIX (default: $MCSH_STORE)")
 	flags.StringVar(&f.keyFile, "store-key-file", "", "file with the keys of the store, ID:KEY in each line (default: $MCSH_STORE_KEY_FILE)")
 	flags.StringVar(&f.endpoint, "store-endpoint", "", "address of the S3 service, such as http://minio:9000 (default: $AWS_ENDPOINT_URL_S3, else that of AWS)")
 }
