@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/store"
 )
 
 // Claim records that the run by continues the run id, unless another run does. holder is the run that continues it now: by,
@@ -75,7 +77,7 @@ func (j *journal) claim(ctx context.Context, next entry) (holder string, err err
 			return "", err
 		}
 	}
-	_, err = j.follow(ctx, next)
+	err = j.follow(ctx, next)
 	return j.holder, err
 }
 
@@ -88,11 +90,69 @@ func (j *journal) release(by string) {
 	}
 	defer j.give()
 	nobody := ""
-	if _, err := j.follow(ctx, entry{}); err == nil && j.holder == by {
-		_, err = j.follow(ctx, entry{Writer: rand.Text(), Claim: &nobody})
-		if err != nil {
+	if err := j.follow(ctx, entry{}); err == nil && j.holder == by {
+		if err := j.follow(ctx, entry{Writer: rand.Text(), Claim: &nobody}); err != nil {
 			j.s.problem(fmt.Errorf("a run stays claimed by one that has done nothing: %w", err))
 		}
+	}
+}
+
+// touch notes a use of an ended run, so that the shared store keeps it as long as this one does. The caller has the store's mu.
+func (j *journal) touch() {
+	s := j.s
+	if time.Since(j.used) < s.o.TTL/2 || s.closed {
+		return
+	}
+	j.used = time.Now()
+	s.background.Go(func() {
+		ctx, cancel := context.WithTimeout(s.closing, putTimeout)
+		defer cancel()
+		if j.take(ctx) != nil {
+			return
+		}
+		defer j.give()
+		if j.ended {
+			_ = j.follow(ctx, entry{Writer: rand.Text()}) // without it the run is kept for a shorter time
+		}
+	})
+}
+
+// follow reads the entries behind the end of the run, and writes next behind them, if it is not empty, unless that claims a run which
+// has a holder. The caller has the turn.
+func (j *journal) follow(ctx context.Context, next entry) error {
+	for {
+		e, _, err := j.s.readEntry(ctx, j.r.id, j.next)
+		switch {
+		case err == nil:
+			j.passed(e)
+			continue
+		case !errors.Is(err, store.ErrNotFound):
+			return err
+		case next.Writer == "" || next.Claim != nil && j.holder != "" && *next.Claim != "":
+			return nil
+		}
+		// A sweep removes the first entries first: while the one before is there, nobody has removed the claim of another run.
+		if _, _, err := j.s.readEntry(ctx, j.r.id, j.next-1); errors.Is(err, store.ErrNotFound) {
+			return errors.New("it does not keep this run any more")
+		} else if err != nil {
+			return err
+		}
+		err = j.s.writeEntry(ctx, j.r.id, j.next, next, nil)
+		if errors.Is(err, store.ErrExists) {
+			continue
+		}
+		if err == nil {
+			j.passed(next)
+		}
+		return err
+	}
+}
+
+// passed takes note of an entry behind the end of the run.
+func (j *journal) passed(e entry) {
+	j.next++
+	if e.Claim != nil {
+		j.holder = *e.Claim
 	}
 }
 

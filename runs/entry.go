@@ -53,9 +53,9 @@ func objectName(run string, number int) string {
 const journalPrefix = "runs/"
 
 // encode returns the object of an entry.
-func (p entry) encode(data []byte) ([]byte, error) {
-	p.Format = entryFormat
-	line, err := json.Marshal(p)
+func (e entry) encode(data []byte) ([]byte, error) {
+	e.Format = entryFormat
+	line, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
@@ -63,19 +63,19 @@ func (p entry) encode(data []byte) ([]byte, error) {
 }
 
 // decodeEntry takes an object apart.
-func decodeEntry(object []byte) (p entry, data []byte, err error) {
+func decodeEntry(object []byte) (e entry, data []byte, err error) {
 	line, data, ok := bytes.Cut(object, []byte("\n"))
 	if !ok {
 		return entry{}, nil, errors.New("it has no first line")
 	}
-	if err := json.Unmarshal(line, &p); err != nil {
+	if err := json.Unmarshal(line, &e); err != nil {
 		return entry{}, nil, err
 	}
-	if p.Format != entryFormat {
-		return entry{}, nil, fmt.Errorf("another version of mcsh has written it (format %d; this one reads %d)", p.Format, entryFormat)
+	if e.Format != entryFormat {
+		return entry{}, nil, fmt.Errorf("another version of mcsh has written it (format %d; this one reads %d)", e.Format, entryFormat)
 	}
 	left := int64(len(data))
-	for _, x := range p.Pieces {
+	for _, x := range e.Pieces {
 		if x.Size < 0 || x.Size > left {
 			return entry{}, nil, errors.New("it is shorter than its first line says")
 		}
@@ -84,26 +84,26 @@ func decodeEntry(object []byte) (p entry, data []byte, err error) {
 	if left > 0 {
 		return entry{}, nil, errors.New("it is longer than its first line says")
 	}
-	return p, data, nil
+	return e, data, nil
 }
 
 // readEntry reads an object of a journal. The error is [store.ErrNotFound] if it is not there.
-func (s *Store) readEntry(ctx context.Context, run string, number int) (p entry, data []byte, err error) {
+func (s *Store) readEntry(ctx context.Context, run string, number int) (e entry, data []byte, err error) {
 	name := objectName(run, number)
 	object, err := s.o.Shared.Get(ctx, name)
 	if err != nil {
 		return entry{}, nil, err
 	}
-	if p, data, err = decodeEntry(object); err != nil {
+	if e, data, err = decodeEntry(object); err != nil {
 		return entry{}, nil, fmt.Errorf("object %s cannot be read: %w", name, err)
 	}
-	return p, data, nil
+	return e, data, nil
 }
 
 // writeEntry writes an object of a journal. If there is one already that this call or an earlier one with the same entry has
 // written, that is no error; else the error is [store.ErrExists].
-func (s *Store) writeEntry(ctx context.Context, run string, number int, p entry, data []byte) error {
-	object, err := p.encode(data)
+func (s *Store) writeEntry(ctx context.Context, run string, number int, e entry, data []byte) error {
+	object, err := e.encode(data)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (s *Store) writeEntry(ctx context.Context, run string, number int, p entry,
 		return err
 	}
 	there, _, err := s.readEntry(ctx, run, number)
-	if err == nil && there.Writer != p.Writer {
+	if err == nil && there.Writer != e.Writer {
 		err = store.ErrExists
 	}
 	return err

@@ -68,18 +68,18 @@ type fetch struct {
 // read reads the entries that are there, up to the end of the run, and reports whether there are any.
 func (f *fetch) read(ctx context.Context, caller string) (moved bool, err error) {
 	for !f.ended && !f.foreign {
-		p, data, err := f.s.readEntry(ctx, f.id, f.next)
+		e, data, err := f.s.readEntry(ctx, f.id, f.next)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return moved, nil
 		case err != nil:
 			return moved, err
-		case p.Caller != caller:
+		case e.Caller != caller:
 			f.foreign = true
 			return moved, nil
 		}
-		moved, f.moved, f.over, f.ended, f.next = true, time.Now(), p.Over, p.Ended, f.next+1
-		for _, x := range p.Pieces {
+		moved, f.moved, f.over, f.ended, f.next = true, time.Now(), e.Over, e.Ended, f.next+1
+		for _, x := range e.Pieces {
 			f.add(x, data[:x.Size])
 			data = data[x.Size:]
 		}
@@ -142,8 +142,6 @@ func (f *fetch) keep(caller string) error {
 func (f *fetch) discard() {
 	for _, w := range f.outputs {
 		w.end("")
-		f.s.mu.Lock()
-		f.s.disown(w.o)
-		f.s.unlock()
+		f.s.release(w.o)
 	}
 }

@@ -168,13 +168,7 @@ func (j *journal) collect() (pending, error) {
 		o.owners++ // an eviction empties none of them now
 	}
 	s.unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.unlock()
-		for _, o := range outputs {
-			s.disown(o)
-		}
-	}()
+	defer s.release(slices.Collect(maps.Values(outputs))...)
 	if !kept {
 		return pending{}, errors.New("the run was evicted before it was written")
 	}
@@ -252,63 +246,6 @@ func (j *journal) end() {
 		return
 	}
 	s.background.Go(j.finish)
-}
-
-// touch notes a use of an ended run, so that the shared store keeps it as long as this one does. The caller has the store's mu.
-func (j *journal) touch() {
-	s := j.s
-	if time.Since(j.used) < s.o.TTL/2 || s.closed {
-		return
-	}
-	j.used = time.Now()
-	s.background.Go(func() {
-		ctx, cancel := context.WithTimeout(s.closing, putTimeout)
-		defer cancel()
-		if j.take(ctx) != nil {
-			return
-		}
-		defer j.give()
-		if j.ended {
-			_, _ = j.follow(ctx, entry{Writer: rand.Text()}) // without it the run is kept for a shorter time
-		}
-	})
-}
-
-// follow reads the entries behind the end of the run, and writes one behind them unless the run has a holder. It reports whether
-// it has. The caller has the turn.
-func (j *journal) follow(ctx context.Context, next entry) (written bool, err error) {
-	for {
-		p, _, err := j.s.readEntry(ctx, j.r.id, j.next)
-		switch {
-		case err == nil:
-			j.next++
-			if p.Claim != nil {
-				j.holder = *p.Claim
-			}
-			continue
-		case !errors.Is(err, store.ErrNotFound):
-			return false, err
-		case next.Writer == "" || next.Claim != nil && j.holder != "" && *next.Claim != "":
-			return false, nil
-		}
-		// A sweep removes the first entries first: while the one before is there, nobody has removed the claim of another run.
-		if _, _, err := j.s.readEntry(ctx, j.r.id, j.next-1); errors.Is(err, store.ErrNotFound) {
-			return false, errors.New("it does not keep this run any more")
-		} else if err != nil {
-			return false, err
-		}
-		err = j.s.writeEntry(ctx, j.r.id, j.next, next, nil)
-		if errors.Is(err, store.ErrExists) {
-			continue
-		}
-		if err == nil {
-			j.next++
-			if next.Claim != nil {
-				j.holder = *next.Claim
-			}
-		}
-		return err == nil, err
-	}
 }
 
 // Flush returns when all that was written to a run under way is safe from the end of this process. Before the first entry of a

@@ -103,6 +103,15 @@ func (s *Store) disown(o *output) {
 	}
 }
 
+// release removes one owner from each output.
+func (s *Store) release(outputs ...*output) {
+	s.mu.Lock()
+	defer s.unlock()
+	for _, o := range outputs {
+		s.disown(o)
+	}
+}
+
 // forget removes a run from the store.
 func (s *Store) forget(r *run) {
 	delete(s.runs, r.id)

@@ -178,11 +178,7 @@ func (c *Caller) Open(id, name string) (data *io.SectionReader, incomplete strin
 		return nil, o.incomplete, func() {}
 	}
 	o.owners++
-	return io.NewSectionReader(o, 0, o.size), o.incomplete, sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.unlock()
-		s.disown(o)
-	})
+	return io.NewSectionReader(o, 0, o.size), o.incomplete, sync.OnceFunc(func() { s.release(o) })
 }
 
 // find returns an output of a run, and counts as a use of the run.
