@@ -36,7 +36,7 @@ type S3Options struct {
 	Endpoint string // URL, such as https://minio.example.org:9000; empty: Amazon S3
 	Region   string // empty: Amazon S3 is asked, and other servers take us-east-1
 	Bucket   string
-	Prefix   string // of the names of objects in the bucket, such as "mcsh/"; empty: none
+	Prefix   string // a folder of the bucket, such as "mcsh/prod"; empty: none
 
 	// Without an access key, the identity is that of the platform: a web identity, a container or an instance. Where they
 	// are, the environment says, which minio-go reads.
@@ -60,10 +60,12 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Prefix != "" {
-		if err := checkPrefix(o.Prefix); err != nil {
+	folder := strings.TrimSuffix(o.Prefix, "/")
+	if folder != "" {
+		if err := checkName(folder); err != nil {
 			return nil, fmt.Errorf("the prefix of the S3 store: %w", err)
 		}
+		folder += "/"
 	}
 	options := &minio.Options{
 		Secure:     endpoint.Scheme == "https",
@@ -81,7 +83,7 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the S3 store at %s: %w", endpoint, err)
 	}
-	s := &S3{client: client, core: minio.Core{Client: client}, bucket: o.Bucket, prefix: o.Prefix}
+	s := &S3{client: client, core: minio.Core{Client: client}, bucket: o.Bucket, prefix: folder}
 	s.place = fmt.Sprintf("bucket %s at %s", texts.Quote(o.Bucket), endpoint)
 	if err := s.probe(ctx); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -32,6 +33,29 @@ const (
 // Seal returns a store that encrypts objects before they come to s. What is no longer as it was written, or is under another
 // name, cannot be read.
 func Seal(s Store, k Keys) Store { return sealed{s, k} }
+
+// keysPrefix begins the names of empty objects, each sealed with the key whose id follows.
+const keysPrefix = "keys/"
+
+// OpenSealed is [Seal] after a check that each key is the one that other gateways have under its id. With another one this gateway would
+// take good objects for damaged ones, and others its own.
+func OpenSealed(ctx context.Context, s Store, k Keys) (Store, error) {
+	for _, one := range k.list {
+		own, name := Seal(s, Keys{[]key{one}}), keysPrefix+one.id
+		err := own.Put(ctx, name, nil)
+		if errors.Is(err, ErrExists) {
+			_, err = own.Get(ctx, name)
+		}
+		switch {
+		case errors.Is(err, ErrDamaged):
+			return nil, fmt.Errorf("the key %s of the key file is another one than that with which gateways have sealed objects of this store: "+
+				"give all gateways the same key file, and a new key a new id", texts.Quote(one.id))
+		case err != nil:
+			return nil, err
+		}
+	}
+	return Seal(s, k), nil
+}
 
 type sealed struct {
 	store Store

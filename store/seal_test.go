@@ -134,6 +134,23 @@ func overwrite(t *testing.T, dir, name string, data []byte) {
 	write(t, filepath.Join(dir, name), string(data))
 }
 
+// TestKeysOfOthers: a key file with another key under a known id is refused before it seals anything.
+func TestKeysOfOthers(t *testing.T) {
+	d := openDirectory(t, t.TempDir())
+	for _, c := range []struct{ keys, err string }{
+		{line("2026-01", 'a'), ""},
+		{line("2026-01", 'a'), ""},
+		{line("2026-02", 'b') + line("2026-01", 'a'), ""},
+		{line("2026-01", 'x'), `the key "2026-01" of the key file is another one`},
+		{line("2026-03", 'c') + line("2026-02", 'x'), `the key "2026-02" of the key file is another one`},
+	} {
+		_, err := store.OpenSealed(t.Context(), d, readKeys(t, c.keys))
+		if (err != nil) != (c.err != "") || !strings.Contains(fmt.Sprint(err), c.err) {
+			t.Errorf("got %v, want %q", err, c.err)
+		}
+	}
+}
+
 // TestMovedObjects: an object is read under its own name only.
 func TestMovedObjects(t *testing.T) {
 	dir := t.TempDir()

@@ -9,6 +9,8 @@ import (
 	"github.com/mcsh-dev/mcsh/store"
 )
 
+const s3Scheme = "s3://"
+
 // storeFlags name the store that gateways share.
 type storeFlags struct {
 	at       string // DIR, or s3://BUCKET/PREFIX; empty: there is none
@@ -37,10 +39,15 @@ func (f *storeFlags) resolve(p *program) {
 
 // open opens the store, sealed; nil: there is none.
 func (f storeFlags) open(ctx context.Context, p *program) (store.Store, error) {
-	if f.resolve(p); f.at == "" {
+	f.resolve(p)
+	switch scheme, _, isURL := strings.Cut(f.at, ":/"); {
+	case f.at == "" && f.keyFile == "":
 		return nil, nil
-	}
-	if f.keyFile == "" {
+	case f.at == "":
+		return nil, usageError("name the store with --store or $MCSH_STORE", "there is a key file of a store, and no store")
+	case isURL && !strings.HasPrefix(f.at, s3Scheme):
+		return nil, usageError("write a directory, or s3://BUCKET/PREFIX", "--store %s: %s is no kind of store", f.at, scheme)
+	case f.keyFile == "":
 		return nil, usageError(`make a key: echo "k1:$(openssl rand -base64 32)" > store.keys; chmod 600 store.keys`, "--store needs --store-key-file")
 	}
 	keys, err := store.ReadKeys(f.keyFile)
@@ -51,11 +58,15 @@ func (f storeFlags) open(ctx context.Context, p *program) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Seal(unsealed, keys), nil
+	sealed, err := store.OpenSealed(ctx, unsealed, keys)
+	if err != nil {
+		return nil, configError("", err)
+	}
+	return sealed, nil
 }
 
 func (f storeFlags) openUnsealed(ctx context.Context, p *program) (store.Store, error) {
-	at, inS3 := strings.CutPrefix(f.at, "s3://")
+	at, inS3 := strings.CutPrefix(f.at, s3Scheme)
 	if !inS3 {
 		dir, err := store.OpenDirectory(f.at)
 		if err != nil {
@@ -69,7 +80,7 @@ func (f storeFlags) openUnsealed(ctx context.Context, p *program) (store.Store, 
 		AccessKey: p.env["AWS_ACCESS_KEY_ID"], SecretKey: p.env["AWS_SECRET_ACCESS_KEY"], SessionToken: p.env["AWS_SESSION_TOKEN"],
 	})
 	if err != nil {
-		return nil, configError("$AWS_ACCESS_KEY_ID and $AWS_SECRET_ACCESS_KEY, or the identity of the machine, must be allowed to list, read, write and delete objects there", err)
+		return nil, configError("", err)
 	}
 	return s3, nil
 }
