@@ -205,6 +205,7 @@ func (g *Gateway) EndUser(user string) {
 // no client has fetched are lost. It may be called more than once. The error counts calls that do not end after their
 // cancellation.
 func (g *Gateway) Close(ctx context.Context) error {
+	defer g.history.Sync(context.WithoutCancel(ctx))
 	defer g.dialogs.end(func(string) bool { return true })
 	return g.front.Close(ctx)
 }

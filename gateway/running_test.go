@@ -11,9 +11,11 @@ import (
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/gateway/history"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/store/storetest"
 )
 
 // operator sees everything.
@@ -92,6 +94,24 @@ func TestRunFigures(t *testing.T) {
 	}
 	if d.Seen < 3*many || d.Returned == 0 || d.Returned > d.Seen/10 {
 		t.Errorf("seen %d, returned %d", d.Seen, d.Returned)
+	}
+}
+
+// TestRunBeforeClose: a run that ends while its gateway closes is shown by the others.
+func TestRunBeforeClose(t *testing.T) {
+	dir := storetest.Directory(t)
+	open := func() *runs.Store {
+		kept := runs.New(runs.Options{Dir: t.TempDir(), Shared: dir})
+		t.Cleanup(func() { kept.Close() })
+		return kept
+	}
+	w := newWorldThat(t, open(), mcptest.Tool{Name: "one", ReadOnly: true, Text: "1"})
+	w.execute(t, `[{"type":"tool","server":"shop","name":"one"}]`)
+	if err := w.gateway.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := history.New(open()).Runs(t.Context(), operator, control.RunFilter{}).Runs; len(got) != 1 {
+		t.Errorf("another gateway shows %+v", got)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
-	"github.com/mcsh-dev/mcsh/store"
+	"github.com/mcsh-dev/mcsh/store/storetest"
 )
 
 // laterTools are tools that are there once the world is.
@@ -197,10 +197,7 @@ func TestSaveMistakes(t *testing.T) {
 // TestSaveShared: an agent saves a pipeline on one gateway and calls it on another at once. Another caller has it when a person has
 // adopted it there.
 func TestSaveShared(t *testing.T) {
-	objects, err := store.OpenDirectory(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := storetest.Directory(t)
 	t.Cleanup(func() {
 		if err := objects.Close(); err != nil {
 			t.Error(err)
@@ -235,10 +232,7 @@ func TestSaveShared(t *testing.T) {
 
 // TestSaveStoreDown: an agent is told that nothing was saved when the store that gateways share fails, and nothing of the store.
 func TestSaveStoreDown(t *testing.T) {
-	objects, err := store.OpenDirectory(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := storetest.Directory(t)
 	saved := pipelines.NewSharedStore(objects)
 	if _, err := saved.List(t.Context()); err != nil {
 		t.Fatal(err)

@@ -74,10 +74,7 @@ func (s *troubled) Delete(ctx context.Context, name string) error {
 
 func directoryStore(t *testing.T) *store.Directory {
 	t.Helper()
-	d, err := store.OpenDirectory(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := storetest.Directory(t)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)

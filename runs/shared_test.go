@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/store"
+	"github.com/mcsh-dev/mcsh/store/storetest"
 )
 
 // objects is a shared store in memory, with faults.
@@ -151,11 +152,7 @@ func write(t *testing.T, c *runs.Caller, id, name, text string, log bool) (end f
 
 // TestFetch: what one gateway keeps another one has, whatever its size.
 func TestFetch(t *testing.T) {
-	dir, err := store.OpenDirectory(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
+	dir := storetest.Directory(t)
 	a, b := replicas(t, dir)
 	for _, size := range []int{0, 1, 1 << 20, 1<<20 + 1, 5<<20 + 7} {
 		id, end := a.Begin()

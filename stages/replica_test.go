@@ -15,6 +15,7 @@ import (
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/store"
+	"github.com/mcsh-dev/mcsh/store/storetest"
 )
 
 // A cutStore is the way of one gateway to a store, which can be cut.
@@ -66,11 +67,7 @@ func (p *posts) all() map[string]int {
 // twice: neither those that the first one has called nor those whose calls were under way.
 func TestDeadGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir, err := store.OpenDirectory(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dir.Close()
+		dir := storetest.Directory(t)
 		called := &posts{calls: map[string]int{}}
 		link := &cutStore{Store: dir}
 		a, b := newKept(t, runs.Options{Shared: link}), newKept(t, runs.Options{Shared: dir})

@@ -7,16 +7,14 @@ import (
 
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/store"
+	"github.com/mcsh-dev/mcsh/store/storetest"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
 // TestSharedShapes: a gateway knows the shapes that another one has learned, of tools whose schema is the same, and of no others.
 func TestSharedShapes(t *testing.T) {
-	objects, err := store.OpenDirectory(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := storetest.Directory(t)
 	t.Cleanup(func() {
 		if err := objects.Close(); err != nil {
 			t.Error(err)

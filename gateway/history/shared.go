@@ -205,13 +205,13 @@ func (s *sharing) get(ctx context.Context, name string) ([]record, error) {
 	return batch, nil
 }
 
-// take adds runs of another gateway, and reports whether there is no room for more; the caller has mu.
+// take adds runs of another gateway, and reports whether older ones have no room; the caller has mu.
 func (h *History) take(batch []record) (full bool) {
 	for _, c := range batch {
 		if h.all[c.Row.Request] != nil || time.Since(c.At) > h.kept.TTL() {
 			continue
 		}
-		if h.finished.Len() >= most {
+		if h.finished.Len() >= most && !c.At.After(h.finished.Front().Value.(*Run).end.at) {
 			return true
 		}
 		if r := c.run(h); h.keep(r) {

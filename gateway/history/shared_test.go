@@ -3,8 +3,10 @@ package history_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,17 +16,15 @@ import (
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/store"
+	"github.com/mcsh-dev/mcsh/store/storetest"
 )
 
 // TestHistoryElsewhere: the finished runs of one gateway are shown by another one as by itself, with their outputs, and as long.
 func TestHistoryElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir, err := store.OpenDirectory(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dir.Close()
+		dir := storetest.Directory(t)
 		a, b := newWorld(t, runs.Options{Shared: dir, TTL: time.Hour}), newWorld(t, runs.Options{Shared: dir, TTL: time.Hour})
 		a.end(a.begin("q_ann", "ann", `[{"type":"x"}]`), "ann", "the output", nil)
 		time.Sleep(time.Second)
@@ -51,6 +51,25 @@ func TestHistoryElsewhere(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		if got := requests(b.Runs(t.Context(), operator, control.RunFilter{})); len(got) > 0 {
 			t.Errorf("after their time there are %v", got)
+		}
+	})
+}
+
+// TestHistoryElsewhereFull: where there are as many runs as are kept, newer ones of another gateway take the place of the oldest.
+func TestHistoryElsewhereFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := storetest.Directory(t)
+		a, b := newWorld(t, runs.Options{Shared: dir, TTL: time.Hour}), newWorld(t, runs.Options{Shared: dir, TTL: time.Hour})
+		for i := range 1000 {
+			b.begin(fmt.Sprint("h_", i), "ann", `[]`).End(stages.Report{}, 0, nil)
+			time.Sleep(time.Millisecond)
+		}
+		a.end(a.begin("q_new", "ann", `[]`), "ann", "x", nil)
+		a.Sync(t.Context())
+		time.Sleep(5 * time.Second)
+		got := requests(b.Runs(t.Context(), operator, control.RunFilter{}))
+		if len(got) != 1000 || !slices.Contains(got, "q_new") || slices.Contains(got, "h_0") {
+			t.Errorf("%d runs; the new one: %v, the oldest: %v", len(got), slices.Contains(got, "q_new"), slices.Contains(got, "h_0"))
 		}
 	})
 }

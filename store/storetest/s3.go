@@ -1,4 +1,4 @@
-// Package storetest starts a real S3 server for tests, versitygw. It knows nothing of what is kept there.
+// Package storetest opens stores for tests: a directory, and a real S3 server, versitygw. It knows nothing of what is kept there.
 package storetest
 
 import (
@@ -20,6 +20,17 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/store"
 )
+
+// Directory opens a store in a directory. Both end with the test.
+func Directory(t testing.TB) *store.Directory {
+	t.Helper()
+	d, err := store.OpenDirectory(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
 
 const bucket = "bucket"
 

@@ -9,15 +9,13 @@ import (
 	"testing"
 
 	"github.com/mcsh-dev/mcsh/store"
+	"github.com/mcsh-dev/mcsh/store/storetest"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
 func sharedStore(t *testing.T) store.Store {
 	t.Helper()
-	d, err := store.OpenDirectory(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := storetest.Directory(t)
 	t.Cleanup(func() { _ = d.Close() }) // a test may have closed it
 	return d
 }
