@@ -14,18 +14,18 @@ import (
 const defaultDrain = 5 * time.Second
 
 // A drain is the time between the first signal and the end of the listener. /readyz answers 503 then, so that load balancers send
-// new requests elsewhere; requests that still come are answered. Nobody waits for it without need: unless the flag is given, there
-// is a drain only where somebody has asked /readyz.
+// new requests elsewhere; requests that still come are answered. Without the flag there is a drain only after a request to /readyz, so
+// that Ctrl-C at a terminal takes effect at once.
 type drain struct {
 	time  time.Duration
-	flag  *pflag.Flag // nil: there is none
+	flag  *pflag.Flag // nil: the command has no drain
 	http  atomic.Bool // the server listens
-	asked atomic.Bool // somebody has asked /readyz
+	asked atomic.Bool // there was a request to /readyz
 }
 
 func (d *drain) add(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&d.time, "drain", defaultDrain, "time to answer new requests after the signal, while /readyz is 503 and before --grace; "+
-		"unless it is given, only if somebody has asked /readyz; 0 for none")
+		"without the flag only after a request to /readyz; 0 for none")
 	d.flag = cmd.Flags().Lookup("drain")
 }
 

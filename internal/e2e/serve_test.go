@@ -107,8 +107,8 @@ func pipelineCall(pipeline any) *mcp.CallToolParams {
 	return &mcp.CallToolParams{Name: "execute_pipeline", Arguments: object{"pipeline": pipeline}}
 }
 
-// execute runs a pipeline and returns the text of the reply, and whether it is an error.
-func execute(t *testing.T, session *mcp.ClientSession, pipeline ...object) (string, bool) {
+// called runs a pipeline and returns the reply.
+func called(t *testing.T, session *mcp.ClientSession, pipeline ...object) *mcp.CallToolResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -116,6 +116,13 @@ func execute(t *testing.T, session *mcp.ClientSession, pipeline ...object) (stri
 	if err != nil {
 		t.Fatalf("calling execute_pipeline: %v", err)
 	}
+	return res
+}
+
+// execute runs a pipeline and returns the text of the reply, and whether it is an error.
+func execute(t *testing.T, session *mcp.ClientSession, pipeline ...object) (string, bool) {
+	t.Helper()
+	res := called(t, session, pipeline...)
 	return textOf(res), res.IsError
 }
 

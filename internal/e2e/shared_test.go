@@ -88,18 +88,6 @@ func demoAndLedger(t *testing.T) object {
 
 var runName = regexp.MustCompile(`\brun (r_[a-z2-7]{26})\b`)
 
-// ranAs runs a pipeline, and returns the id of its run.
-func ranAs(t *testing.T, session *mcp.ClientSession, pipeline ...object) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	res, err := session.CallTool(ctx, pipelineCall(pipeline))
-	if err != nil {
-		t.Fatalf("calling execute_pipeline: %v", err)
-	}
-	return runOf(t, res)
-}
-
 func fromRun(run string) object { return object{"type": "from", "run": run} }
 
 func resumed(run string) object { return object{"type": "from", "run": run, "resume": true} }
@@ -108,7 +96,7 @@ func resumed(run string) object { return object{"type": "from", "run": run, "res
 func TestReplicas(t *testing.T) {
 	onStores(t, demoAndLedger, func(t *testing.T, b *balancer) {
 		agent := connectHTTP(t, b.url, versions[1], nil)
-		run := ranAs(t, agent, toolStage("demo", "list_orders", object{}), command("jq", "-c", ".orders | length"))
+		run := runOf(t, called(t, agent, toolStage("demo", "list_orders", object{}), command("jq", "-c", ".orders | length")))
 		want := mustExecute(t, agent, fromRun(run))
 		for range 3 {
 			if got := mustExecute(t, agent, fromRun(run)); got != want {
