@@ -39,9 +39,11 @@ func choose(p *uitest.Page, selector, value string) {
 	uitest.Value[string](p, fmt.Sprintf("document.querySelector(%q).value = %q", selector, value))
 }
 
-// click clicks an element that is there once the page has settled.
+// click clicks an element that is there once the page has settled: before that it hears nothing, and when the page begins to follow
+// the gateway's events, it asks for its parts again and replaces them.
 func click(p *uitest.Page, selector string) {
-	p.Until(fmt.Sprintf(`document.querySelector(%q) && !document.querySelector(".htmx-added, .htmx-request")`, selector)) // it hears nothing before
+	p.Until(fmt.Sprintf(`document.querySelector(%q) && !document.querySelector(".htmx-added, .htmx-request") &&
+		[...document.querySelectorAll("[data-topic]")].every((e) => e.asked)`, selector))
 	p.Do(chromedp.Click(selector))
 }
 
