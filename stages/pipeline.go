@@ -105,7 +105,7 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	defer cancel()
 	r := &Run{
 		asker: o.Asker, clock: clock,
-		deps: p.deps, plan: p.commands, resumed: p.resumed, caller: caller, outer: outer, progress: o.Progress, trace: o.Trace, watch: o.Stage,
+		deps: p.deps, plan: p.commands, resumed: p.resumed, caller: caller, outer: outer, timed: ctx, progress: o.Progress, trace: o.Trace, watch: o.Stage,
 		memory: p.deps.Memory.Lease(), spools: p.deps.Memory.Lease(),
 	}
 	defer func() { r.memory.Close(); r.spools.Close(); r.shown.Memory.Close() }()
@@ -330,6 +330,7 @@ type Run struct {
 	plan     CommandPlan     // of the pipeline's commands; nil where there are none
 	caller   context.Context // ends when its caller gives it up
 	outer    context.Context // the caller's, without the run's timeout: a tool call with effects ends with it or by its own timeout
+	timed    context.Context // the caller's, with the run's timeout
 	progress func(Progress)
 	trace    Trace
 	asker    *Asker         // of its caller; nil: nobody can be asked

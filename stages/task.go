@@ -194,6 +194,9 @@ func (s *sending) lasts() bool {
 		return false
 	}
 	cause := context.Cause(s.ctx)
+	if s.r.timed.Err() != nil { // a stage that sees it first may have ended this one
+		cause = context.Cause(s.r.timed)
+	}
 	return !s.info.ReadOnly || cause == nil || timeIsUp(cause)
 }
 
