@@ -59,6 +59,9 @@ func (c *Caller) claimShared(ctx context.Context, r *run, by string) (holder str
 	}
 	defer j.give()
 	holder, err = j.claim(ctx, next)
+	if err != nil && by != "" {
+		c.s.behind(func() { j.release(by) }) // it may be written
+	}
 	if err != nil || holder != by || by == "" {
 		return holder, func() {}, unreachable(err)
 	}
@@ -90,10 +93,21 @@ func (j *journal) release(by string) {
 	}
 	defer j.give()
 	nobody := ""
-	if err := j.follow(ctx, entry{}); err == nil && j.holder == by {
-		if err := j.follow(ctx, entry{Writer: rand.Text(), Claim: &nobody}); err != nil {
-			j.s.problem(fmt.Errorf("a run stays claimed by one that has done nothing: %w", err))
-		}
+	err := j.follow(ctx, entry{})
+	if err == nil && j.holder == by {
+		err = j.follow(ctx, entry{Writer: rand.Text(), Claim: &nobody})
+	}
+	if err != nil {
+		j.s.problem(fmt.Errorf("a run may stay claimed by one that has done nothing: %w", err))
+	}
+}
+
+// behind runs f behind, unless the store is closed.
+func (s *Store) behind(f func()) {
+	s.mu.Lock()
+	defer s.unlock()
+	if !s.closed {
+		s.background.Go(f)
 	}
 }
 
@@ -137,7 +151,7 @@ func (j *journal) follow(ctx context.Context, next entry) error {
 		} else if err != nil {
 			return err
 		}
-		err = j.s.writeEntry(ctx, j.r.id, j.next, next, nil)
+		_, err = j.s.writeEntry(ctx, j.r.id, j.next, next, nil)
 		if errors.Is(err, store.ErrExists) {
 			continue
 		}

@@ -100,22 +100,22 @@ func (s *Store) readEntry(ctx context.Context, run string, number int) (e entry,
 	return e, data, nil
 }
 
-// writeEntry writes an object of a journal. If there is one already that this call or an earlier one with the same entry has
-// written, that is no error; else the error is [store.ErrExists].
-func (s *Store) writeEntry(ctx context.Context, run string, number int, e entry, data []byte) error {
+// writeEntry writes an object of a journal, and returns the entry that is there: e, or what an earlier call for the same writer has
+// written there. If somebody else has written it, the error is [store.ErrExists].
+func (s *Store) writeEntry(ctx context.Context, run string, number int, e entry, data []byte) (there entry, err error) {
 	object, err := e.encode(data)
 	if err != nil {
-		return err
+		return entry{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	err = s.o.Shared.Put(ctx, objectName(run, number), object)
 	if !errors.Is(err, store.ErrExists) {
-		return err
+		return e, err
 	}
-	there, _, err := s.readEntry(ctx, run, number)
+	there, _, err = s.readEntry(ctx, run, number)
 	if err == nil && there.Writer != e.Writer {
 		err = store.ErrExists
 	}
-	return err
+	return there, err
 }

@@ -103,7 +103,7 @@ func (f *fetch) add(x piece, data []byte) {
 
 // bury ends a run whose gateway has written nothing for long, if it still writes nothing.
 func (f *fetch) bury(ctx context.Context, caller string) error {
-	err := f.s.writeEntry(ctx, f.id, f.next, entry{Writer: rand.Text(), Caller: caller, Ended: true}, nil)
+	_, err := f.s.writeEntry(ctx, f.id, f.next, entry{Writer: rand.Text(), Caller: caller, Ended: true}, nil)
 	if errors.Is(err, store.ErrExists) {
 		return nil // it has just written something
 	}

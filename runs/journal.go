@@ -35,10 +35,11 @@ type journal struct {
 	s *Store
 	r *run
 
+	writer string // of the entries with the run
+
 	turn    chan struct{}    // has one value, which is taken by whoever uses what follows
 	next    int              // number of the next entry
 	sent    map[string]int64 // bytes of outputs that the entries have; -1: the whole output
-	pending *pending         // the next entry, which may have been written
 	last    time.Time        // of the last entry
 	covered int64            // of asked: what was written before that is in the entries
 	ended   bool             // the entry that ends the run is written
@@ -51,18 +52,12 @@ type journal struct {
 	timer *time.Timer  // nil once the run has ended; guarded by the store's mu
 }
 
-type pending struct {
-	entry entry
-	data  []byte
-	sent  map[string]int64 // of the journal, once it is written
-}
-
 // errTaken is the reason why a gateway cannot write a run any more that it keeps.
 var errTaken = errors.New("another gateway has taken this run for dead, and may continue it")
 
 // newJournal returns the journal of a run that begins.
 func (s *Store) newJournal(r *run) *journal {
-	j := &journal{s: s, r: r, turn: make(chan struct{}, 1), sent: map[string]int64{}, used: time.Now()}
+	j := &journal{s: s, r: r, writer: rand.Text(), turn: make(chan struct{}, 1), sent: map[string]int64{}, used: time.Now()}
 	j.turn <- struct{}{}
 	j.timer = time.AfterFunc(beginAfter, j.tick)
 	return j
@@ -123,43 +118,47 @@ func (j *journal) send(ctx context.Context, beat bool) error {
 			j.covered = covers
 			return nil
 		}
-		if j.pending == nil {
-			next, err := j.collect()
-			if err != nil {
-				j.lost = err
-			} else if len(next.entry.Pieces) == 0 && !next.entry.Ended && !beat {
-				j.covered = covers
-				return nil
-			}
-			j.pending = &next
+		next, data, err := j.collect()
+		switch {
+		case err != nil:
+			j.lost = err
+		case len(next.Pieces) == 0 && !next.Ended && !beat:
+			j.covered = covers
+			return nil
 		}
 		beat = false
-		if err := j.put(ctx, j.pending); err != nil {
+		if err := j.put(ctx, next, data); err != nil {
 			return err
 		}
-		j.pending = nil
 	}
 }
 
-// put writes the next entry. The caller has the turn.
-func (j *journal) put(ctx context.Context, p *pending) error {
+// put writes the next entry. If an earlier call has written it without an answer, it may have less, and the rest is left for the next
+// one. The caller has the turn.
+func (j *journal) put(ctx context.Context, e entry, data []byte) error {
 	if j.lost != nil {
 		return j.lost
 	}
-	err := j.s.writeEntry(ctx, j.r.id, j.next, p.entry, p.data)
+	there, err := j.s.writeEntry(ctx, j.r.id, j.next, e, data)
 	if errors.Is(err, store.ErrExists) {
 		j.lost = errTaken
 		return errTaken
 	}
-	if err == nil {
-		j.next, j.sent, j.last, j.ended = j.next+1, p.sent, time.Now(), j.ended || p.entry.Ended
+	if err != nil {
+		return err
 	}
-	return err
+	for _, x := range there.Pieces {
+		if j.sent[x.Output] += x.Size; x.Ended {
+			j.sent[x.Output] = -1
+		}
+	}
+	j.next, j.last, j.ended = j.next+1, time.Now(), j.ended || there.Ended
+	return nil
 }
 
-// collect returns the next entry: of ended outputs and of logs what the entries lack, and the end of the run when nothing else is
-// left.
-func (j *journal) collect() (pending, error) {
+// collect returns the next entry and its data: of ended outputs and of logs what the entries lack, and the end of the run when nothing
+// else is left.
+func (j *journal) collect() (e entry, data []byte, err error) {
 	s := j.s
 	s.mu.Lock()
 	kept, over := s.runs[j.r.id] == j.r, j.r.inEnded != nil
@@ -170,42 +169,30 @@ func (j *journal) collect() (pending, error) {
 	s.unlock()
 	defer s.release(slices.Collect(maps.Values(outputs))...)
 	if !kept {
-		return pending{}, errors.New("the run was evicted before it was written")
+		return entry{}, nil, errors.New("the run was evicted before it was written")
 	}
-	p := pending{entry: entry{Writer: rand.Text(), Caller: j.r.caller, Over: over}, sent: maps.Clone(j.sent)}
+	e = entry{Writer: j.writer, Caller: j.r.caller, Over: over}
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
-		if len(p.data) == maxEntry || len(p.entry.Pieces) == maxPieces {
-			return p, nil
+		from := j.sent[name]
+		switch {
+		case from < 0:
+			continue
+		case len(data) == maxEntry || len(e.Pieces) == maxPieces:
+			return e, data, nil
 		}
-		if err := p.add(s, name, outputs[name]); err != nil {
-			return pending{}, err
+		more, ended, incomplete, err := s.peek(outputs[name], from, int64(maxEntry-len(data)))
+		if err != nil {
+			return entry{}, nil, err
+		}
+		data = append(data, more...)
+		if len(more) > 0 || ended {
+			e.Pieces = append(e.Pieces, piece{
+				Output: name, Log: outputs[name].log != nil, Size: int64(len(more)), Ended: ended, Incomplete: incomplete,
+			})
 		}
 	}
-	p.entry.Ended = over && len(p.data) < maxEntry && len(p.entry.Pieces) < maxPieces
-	return p, nil
-}
-
-// add adds what the entries lack of an output, as far as there is room.
-func (p *pending) add(s *Store, name string, o *output) error {
-	from := p.sent[name]
-	if from < 0 {
-		return nil
-	}
-	x := piece{Output: name, Log: o.log != nil}
-	var data []byte
-	var err error
-	if data, x.Ended, x.Incomplete, err = s.peek(o, from, int64(maxEntry-len(p.data))); err != nil {
-		return err
-	}
-	p.data = append(p.data, data...)
-	x.Size = int64(len(data))
-	if p.sent[name] = from + x.Size; x.Ended {
-		p.sent[name] = -1
-	}
-	if x.Size > 0 || x.Ended {
-		p.entry.Pieces = append(p.entry.Pieces, x)
-	}
-	return nil
+	e.Ended = over && len(data) < maxEntry && len(e.Pieces) < maxPieces
+	return e, data, nil
 }
 
 // finish writes the end of a run.

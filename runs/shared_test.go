@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -498,6 +499,43 @@ func TestStoreFaults(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLostAnswers: an entry or a claim whose answer was lost is there once, with what has been added since, and a claim whose caller
+// got an error is given up.
+func TestLostAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		var lost atomic.Int64 // of the next answers
+		o.after = func(string, string) error { return failing(lost.Add(-1) >= 0) }
+		a, b := replicas(t, o)
+		id, end := a.Begin()
+		out, done := a.Create(id, "log", true)
+		for n := range 4 {
+			lost.Store(1)
+			fmt.Fprintf(out, "line %d\n", n)
+			time.Sleep(2 * time.Second)
+		}
+		done("")
+		end()
+		time.Sleep(time.Minute)
+		fetch(t, b, id)
+		if got, why := read(t, b, id, "log"); string(got) != "line 0\nline 1\nline 2\nline 3\n" || why != "" {
+			t.Errorf("got %q, %q", got, why)
+		}
+		first, endFirst := b.Begin()
+		defer endFirst()
+		lost.Store(1)
+		if _, _, err := b.Claim(t.Context(), id, first); err == nil {
+			t.Error("a claim without an answer succeeded")
+		}
+		time.Sleep(time.Minute)
+		second, endSecond := a.Begin()
+		defer endSecond()
+		if holder, _ := claim(t, a, id, second); holder != second {
+			t.Errorf("the run is claimed by %q", holder)
+		}
+	})
 }
 
 func failing(fails bool) error {

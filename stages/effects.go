@@ -111,7 +111,8 @@ func (l *effectLog) inherit(ctx context.Context, run string, resumed *resumption
 	begun := map[int]pastEffect{} // by intent
 	for lines := json.NewDecoder(data); ; {
 		var e pastEffect
-		if err := lines.Decode(&e); err == io.EOF {
+		// Of a gateway that has died the last line may be cut: it had not yet made the call, or a line before says that it had begun.
+		if err := lines.Decode(&e); err == io.EOF || err == io.ErrUnexpectedEOF {
 			break
 		} else if err != nil {
 			return unreadable(err)

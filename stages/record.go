@@ -219,7 +219,7 @@ func stillRunning(id string) *Error {
 
 // storeError is the failure of the store that gateways share.
 func storeError(err error) *Error {
-	return Errorf(Internal, "try again later; a pipeline without from needs no earlier run", "earlier runs cannot be looked up: %w", err)
+	return Errorf(Internal, "try again later, or run the pipeline again, without from", "earlier runs cannot be looked up: %w", err)
 }
 
 // keptRun returns a run of the caller that is here.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
 	"sync"
@@ -118,4 +119,41 @@ func TestDeadGateway(t *testing.T) {
 			t.Errorf("continuing it at the first gateway: %v", e)
 		}
 	})
+}
+
+// cutList is a store of runs that has lost the end of each list of effects.
+type cutList struct{ stages.Runs }
+
+func (c cutList) Open(run, name string) (data *io.SectionReader, incomplete string, release func()) {
+	data, incomplete, release = c.Runs.Open(run, name)
+	if name == "effects" && data != nil {
+		data = io.NewSectionReader(data, 0, data.Size()-2)
+	}
+	return data, incomplete, release
+}
+
+// TestCutEffects: where the end of the list of effects is lost with its gateway, a call that had begun is not made again.
+func TestCutEffects(t *testing.T) {
+	k := newKept(t, runs.Options{Shared: storetest.Directory(t)})
+	called := &posts{calls: map[string]int{}}
+	k.add("post", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
+		if x := called.count(args); x != "3" {
+			return x, nil
+		}
+		return "", errors.New("out of order")
+	})
+	_, report, err := k.run(t, "["+numbers5+`,{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":1}]`)
+	if err == nil {
+		t.Fatal("the run did not fail")
+	}
+	k.deps.Runs = cutList{k.deps.Runs}
+	out, _, err := k.run(t, resume(report.Run, `"on_error":"skip"`))
+	if err != nil || out != "[\"1\",\n\"2\",\n\"4\",\n\"5\"]\n" {
+		t.Errorf("got %q, %v", out, err)
+	}
+	for x, n := range called.all() {
+		if n != 1 {
+			t.Errorf("item %s was called %d times", x, n)
+		}
+	}
 }
