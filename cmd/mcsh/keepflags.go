@@ -30,6 +30,9 @@ func (p *program) openKept(ctx context.Context, o runs.Options, s *settings, log
 		return nil, err
 	}
 	s.pipelines.shared = o.Shared
+	if o.Shared != nil {
+		log.Info("runs and saved pipelines are in the shared store " + s.pipelines.store.at)
+	}
 	if o.Total == 0 {
 		if o.Shared != nil {
 			return nil, usageError("leave one of them out", "--store shares the runs that are kept, and --keep-total 0 keeps none")
