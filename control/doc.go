@@ -6,7 +6,7 @@
 //
 //   - A lock beside each socket says whether its gateway lives: the kernel frees it with the process, however that ends. An
 //     id of a process may belong to another program by then, and a socket that does not answer may belong to a gateway that
-//     is busy. Only the owner of the lock removes the two files: the gateway itself, or whoever finds them without it.
+//     is busy. Only the owner of the lock removes the two files: the gateway itself, or a program that finds them without it.
 //   - The directory is closed to others (0700), which protects a socket between its creation and its mode. A directory or
 //     socket that belongs to somebody else, is open to others or is a link is refused, and nothing in it is changed. Both
 //     sides ask the kernel for the user of the other one, too, and root is no exception.

@@ -95,7 +95,7 @@ type Run struct {
 // Live reports whether the run has not ended.
 func (r Run) Live() bool { return r.State == RunLive || r.State == RunAsking }
 
-// A RunDetail describes a run. What is marked as data only viewers of results have.
+// A RunDetail describes a run. Only viewers of results have the fields marked as data.
 type RunDetail struct {
 	Run
 	Cursor uint64 `json:"cursor"` // for Wait

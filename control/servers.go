@@ -20,7 +20,7 @@ type Servers interface {
 	EnableServer(ctx context.Context, server string) error
 }
 
-// A ServerDetail describes a server of a gateway. What is marked as data only viewers of results have.
+// A ServerDetail describes a server of a gateway. Only viewers of results have the fields marked as data.
 type ServerDetail struct {
 	Server
 	Transport string     `json:"transport"`          // stdio, http or built in

@@ -35,7 +35,7 @@ type Plan struct {
 	Values map[stages.Place][]int
 }
 
-// Fill puts values into the plan. What has no value is removed, with its key where it is a member. The error is an *Error of
+// Fill puts values into the plan. A place without a value is removed, with its key where it is a member. The error is an *Error of
 // stages: a value that cannot stand where it should.
 func (d *Definition) Fill(values map[string]json.RawMessage) (Plan, error) {
 	f := &filler{values: values}

@@ -163,7 +163,7 @@ func (s *Set) Find(ctx context.Context, name string, v Viewer) (*Tool, error) {
 	if errors.Is(err, ErrStore) {
 		return nil, stages.Errorf(stages.ServerUnavailable, "try again in a minute, or call the current version", "%w", err)
 	}
-	if v.Shows != nil && errors.Is(err, ErrNotFound) { // the error names pipelines, whoever may know of their servers
+	if v.Shows != nil && errors.Is(err, ErrNotFound) { // the error would name pipelines, also of hidden servers
 		var known []Saved
 		for _, t := range s.Tools(ctx, v) {
 			known = append(known, t.Saved)
@@ -232,7 +232,7 @@ func (c *check) callable(hash string) *Tool {
 
 // run checks a pipeline. before is its tool of an earlier check; nil: there is none.
 func (s *Set) run(c *check, p Saved, before *Tool) {
-	ctx, cancel := context.WithTimeout(context.Background(), checkTime) // whoever waits first may give up first, and sees less
+	ctx, cancel := context.WithTimeout(context.Background(), checkTime) // not that of the first caller, who may give up first and sees less
 	defer cancel()
 	c.tool = s.inspect(ctx, p)
 	withRemedy(c.tool)

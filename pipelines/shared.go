@@ -300,7 +300,7 @@ func (m *shared) moment() uint64 {
 	return m.now
 }
 
-// learn reads the newest entry of a pipeline, if it is not known. What was learned since then is newer than the numbers.
+// learn reads the newest entry of a pipeline, if it is not known. Versions learned since then are newer than the numbers.
 func (m *shared) learn(ctx context.Context, name string, numbers []int, since uint64) error {
 	last := numbers[len(numbers)-1]
 	if old := m.head(name); old != nil && old.Number == last {

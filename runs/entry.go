@@ -44,8 +44,8 @@ const (
 // runID is the form of the ids that Begin makes.
 var runID = regexp.MustCompile(`^r_[a-z2-7]{26}$`)
 
-// objectName names an object of a journal. The order of names is that of numbers. Whoever can list the store must not learn the id
-// of a run, by which it can be read.
+// objectName names an object of a journal. The order of names is that of numbers. A list of the store must not show the id
+// of a run, with which it can be read.
 func objectName(run string, number int) string {
 	return fmt.Sprintf("%s%x/%08d", journalPrefix, sha256.Sum256([]byte(run)), number)
 }

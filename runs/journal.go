@@ -29,7 +29,7 @@ const (
 	maxWaiting = 1000 // ended runs that are being written or wait for that
 )
 
-// A journal is a run in the shared store: entries "runs/HASH/00000000", "runs/HASH/00000001" and so on. Whoever writes the next entry
+// A journal is a run in the shared store: entries "runs/HASH/00000000", "runs/HASH/00000001" and so on. The writer of the next entry
 // decides how the run goes on.
 type journal struct {
 	s *Store
@@ -37,7 +37,7 @@ type journal struct {
 
 	writer string // of the entries with the run
 
-	turn    chan struct{}    // has one value, which is taken by whoever uses what follows
+	turn    chan struct{}    // has one value; its taker may use the fields below
 	next    int              // number of the next entry
 	sent    map[string]int64 // bytes of outputs that the entries have; -1: the whole output
 	last    time.Time        // of the last entry

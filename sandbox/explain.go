@@ -41,7 +41,7 @@ var reasons = map[wire.Reason]reason{
 	}, fixed("if it was killed, the machine may be out of memory: filter earlier; if it crashed, try another command")},
 	wire.Refused: {stages.CommandFailed, false, func(c wire.Command, f *wire.Failure) string {
 		return fmt.Sprintf("%s could not be started: %s", c.Name, f.Detail)
-	}, fixed("this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh commands")},
+	}, fixed("this is the server's fault, not the pipeline's: ask its operator to run mcsh commands")},
 	wire.BadFile: badFile,
 	wire.Escape:  badFile,
 

@@ -150,7 +150,7 @@ func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 	case a.Refusal != "":
 		hint := "use one of: " + p.usable()
 		if a.Package != "" {
-			hint = fmt.Sprintf("whoever runs this server can install the Debian package %s; meanwhile %s", a.Package, hint)
+			hint = fmt.Sprintf("the operator of this server can install the Debian package %s; meanwhile %s", a.Package, hint)
 		}
 		return inv, stages.Errorf(stages.DisallowedCommand, hint, "%s is not available here: %s", c.Name, a.Refusal)
 	}
@@ -227,7 +227,7 @@ func errClosed() error {
 func (p *Pool) session(ctx context.Context, caller string, plan *plan, leave func()) (*session, error) {
 	t, err := p.take(ctx, caller, plan)
 	if err != nil {
-		return nil, stages.Errorf(stages.Internal, "run the pipeline again; if that does not help, ask whoever runs "+
+		return nil, stages.Errorf(stages.Internal, "run the pipeline again; if that does not help, ask the operator of "+
 			"this server to run mcsh commands", "starting a sandbox worker: %w", err)
 	}
 	s := newSession(p, t)

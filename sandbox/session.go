@@ -237,6 +237,6 @@ func notKept(name string, limit int64, f *wire.Failure) error {
 		return stages.Errorf(stages.LimitExceeded, "let the stages of the input pass on only what the command needs: fewer rows, fewer fields",
 			"the named inputs of the run, here @%s, need more than %s on disk, the limit of a run, or the disk is full", name, texts.Bytes(limit))
 	}
-	return stages.Errorf(stages.Internal, "this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh commands",
+	return stages.Errorf(stages.Internal, "this is the server's fault, not the pipeline's: ask its operator to run mcsh commands",
 		"the input @%s could not be kept: %s %s", name, f.Reason, texts.Cut(f.Detail, stderrShown))
 }

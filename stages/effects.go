@@ -245,7 +245,7 @@ func (e pastEffect) refusal(name string, each bool) *Error {
 	return err
 }
 
-// begin notes a call that may change something before it is made, where runs outlive the process: whoever continues the run
+// begin notes a call that may change something before it is made, where runs outlive the process: a continuation of the run
 // after the end of the process must know of it. Without the note the call must not be made.
 func (l *effectLog) begin(ctx context.Context, e pastEffect) (intent int, err error) {
 	if l == nil || !l.r.deps.Runs.Outlive() {
@@ -259,7 +259,7 @@ func (l *effectLog) begin(ctx context.Context, e pastEffect) (intent int, err er
 	l.write(e)
 	if err := l.r.deps.Runs.Flush(ctx, l.r.record.id); err != nil {
 		l.write(pastEffect{Intent: e.Intent})
-		return 0, Errorf(ServerUnavailable, "try again later", "the call was not made, because it cannot be noted for whoever continues the run: %w", err)
+		return 0, Errorf(ServerUnavailable, "try again later", "the call was not made, because it cannot be noted for runs that continue this one: %w", err)
 	}
 	return e.Intent, nil
 }

@@ -119,7 +119,7 @@ func (s *items) skipMark() {
 }
 
 // isStamp reports whether an array with text behind it is what lines of logs begin with: nothing in the brackets, or one
-// number or bare word, as in "[12] started". Whatever holds more is data, and would be lost in a line.
+// number or bare word, as in "[12] started". A line with more is data, and would be lost.
 func isStamp(array []byte) bool { return !bytes.ContainsAny(array[1:], `[{",`) }
 
 // behindArray refuses text behind an array: it is no item, and not lines.

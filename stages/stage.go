@@ -47,7 +47,7 @@ type Deps struct {
 	// callers of one address. Empty: it counts for none.
 	Owner string
 
-	// Dir is the directory of the workspace in which commands run, clean and relative to it, for whoever has one, as in a
+	// Dir is the directory of the workspace in which commands run, clean and relative to it, for callers that have one, as in a
 	// shell: names of files begin there, and a search without a name searches it if nothing flows into it. Empty: commands
 	// run in the workspace itself and search what flows into them.
 	Dir string

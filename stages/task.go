@@ -47,7 +47,7 @@ func (t *keptTask) handle() string {
 	return t.Task
 }
 
-// stand removes the effects for which tasks of the list stand: whoever waits for those makes no call.
+// stand removes the effects for which tasks of the list stand: a wait for a task makes no call.
 func (l *taskList) stand(effects map[string][]pastEffect) {
 	for key, tasks := range l.byKey {
 		effects[key] = slices.DeleteFunc(effects[key], func(e pastEffect) bool {
@@ -171,7 +171,7 @@ func (s *sending) keep(handle string) {
 			Key: callEffect(s.info.Server, s.info.Name, s.args), Place: s.m.step.place, Task: handle, Intent: s.intent,
 		}}
 		s.task.Each, s.task.Item = itemOf(s.stage).kept()
-		_ = log.addTask(s.task) // without room only whoever continues the run finds it
+		_ = log.addTask(s.task) // without room only a continuation of the run finds it
 		log.write(s.task.pastEffect)
 	}
 	s.hold.letGo()
@@ -187,7 +187,7 @@ func (s *sending) goOn() bool {
 	return true
 }
 
-// lasts reports whether the task goes on when the call does not wait for it any more: whoever continues the run waits for it.
+// lasts reports whether the task goes on when the call does not wait for it any more: a continuation of the run waits for it.
 // With the run's caller it ends. If another stage has failed or has read enough, the task of a tool that only reads ends as well.
 func (s *sending) lasts() bool {
 	if s.r.effects == nil || s.r.caller.Err() != nil {

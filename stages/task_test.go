@@ -187,7 +187,7 @@ func (k *kept) runFor(t *testing.T, pipeline string, times int, limit time.Durat
 }
 
 // TestTaskResume: a run whose time is up at any point after its tools have answered with tasks is continued without a call of
-// them: whoever resumes waits for the tasks.
+// them: the continuation waits for the tasks.
 func TestTaskResume(t *testing.T) {
 	for _, tt := range taskPipelines {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,6 +1,6 @@
-// Package store keeps objects that several gateways share: what outlives a call is found by whichever gateway gets the next
-// one. An object is written once and never changes. Whoever needs to replace something writes an object with the next number,
-// and the one that exists first wins; no clock and no lock is shared. The package knows nothing of what the objects are.
+// Package store keeps objects that several gateways share: all that outlives a call, for the gateway that gets the next
+// one. An object is written once and never changes. To replace something a gateway writes an object with the next number,
+// and the first one to exist wins; no clock and no lock is shared. The package knows nothing of what the objects are.
 //
 // # Decisions
 //
@@ -9,7 +9,7 @@
 //     the store is opened, and a store that ignores them is refused.
 //   - An answer can be lost after the step. The writer then finds its own object in the way, and tells it from that of another
 //     one: by the identity of the file, or by a random value in the metadata. So ErrExists is always about somebody else.
-//   - A directory has plain files at the names of objects. What is being written is in the folder ~drafts, which is no name, and
+//   - A directory has plain files at the names of objects. An object that is being written is in the folder ~drafts, which is no name, and
 //     is removed an hour after its writer has died, by the clock of the file system.
 //   - Objects are whole in memory, at most 8 MiB: no user has a longer one. So each request to S3 has a time, its hash is signed, and
 //     it is sent again after a failure that may pass.

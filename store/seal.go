@@ -30,7 +30,7 @@ const (
 	maxStored = int64(MaxObject + sealSize) // bytes of an object below a seal
 )
 
-// Seal returns a store that encrypts objects before they come to s. What is no longer as it was written, or is under another
+// Seal returns a store that encrypts objects before they come to s. An object that was changed since it was written, or is under another
 // name, cannot be read.
 func Seal(s Store, k Keys) Store { return sealed{s, k} }
 

@@ -56,7 +56,7 @@ func (c *Chooser) Show(w http.ResponseWriter, r *http.Request, status int, text 
 	v.write(status, c.page, "bare", &layout{Title: c.page.title, Base: c.base, Data: data})
 }
 
-// Closed answers whoever may not come in.
+// Closed answers requests without permission.
 func (c *Chooser) Closed(w http.ResponseWriter, r *http.Request) {
 	guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This page is for the person who has started mcsh console. Its address opens one browser, once: start mcsh console again.", http.StatusForbidden)

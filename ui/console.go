@@ -78,7 +78,7 @@ func New(o Options) (*Console, error) {
 type Door struct {
 	// Base returns the path of the console, as the browser sees it. It begins and ends with a slash. nil: it is "/".
 	Base func(*http.Request) string
-	// Guard knows the tokens of those who may come in. nil: nobody authenticates, and whoever comes is the operator.
+	// Guard knows the tokens of those who may come in. nil: nobody authenticates, and everybody is the operator.
 	Guard  *auth.Guard
 	Issuer Issuer // with which people sign in; nil: they paste a token
 	Public string // the address of the console for browsers; empty: that of the request

@@ -24,7 +24,7 @@ type Playground interface {
 	// Reply returns the reply to a run; nil: it is not there yet. False: the person has not started the run, or it is forgotten.
 	Reply(ctx context.Context, request string) (*Reply, bool)
 
-	// EndUser forgets the replies of an identity that has lost access: whoever has it next is somebody else.
+	// EndUser forgets the replies of an identity that has lost access: its next holder is somebody else.
 	EndUser(id string)
 }
 

@@ -36,7 +36,7 @@ type Memory interface {
 	Give(n int64)     // gives some back
 }
 
-// A table keeps values under the hashes of random words: whoever reads the memory of the process learns no word.
+// A table keeps values under the hashes of random words, so that the memory of the process has none of the words.
 type table[V any] struct {
 	memory Memory      // that the values take; nil: nobody counts
 	size   func(V) int // of the texts of a value

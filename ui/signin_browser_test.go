@@ -69,7 +69,7 @@ func TestSignInAtIssuer(t *testing.T) {
 	p.See("main", "Sign in at "+issuer.URL)
 	p.Do(chromedp.Click("a.button.primary"))
 	p.See("#system-state", "Sandbox")
-	p.See(".person", "console") // the issuer of the test signs in whoever the client names
+	p.See(".person", "console") // the issuer of the test signs everybody in
 	p.Do(chromedp.Navigate(g.URL + "signin/callback?code=the-code&state=stolen"))
 	p.See("main", "has not begun the sign-in")
 }

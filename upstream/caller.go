@@ -16,7 +16,7 @@ func ForCaller(ctx context.Context, a *stages.Asker) context.Context {
 	return context.WithValue(ctx, callerKey{}, questions.By(a))
 }
 
-// forCall is [ForCaller] for a call that has an Asker. A task is known where it was begun, whoever waits for it now.
+// forCall is [ForCaller] for a call that has an Asker. A task is known only on the session that began it.
 func forCall(ctx context.Context, c stages.Call) context.Context {
 	if c.Task != nil && c.Task.Handle != "" {
 		if d := results.DeclaredFor(c.Task.Handle); d != nil {

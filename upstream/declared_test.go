@@ -8,7 +8,7 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/results"
 )
 
-// TestCallerOfTask: a task that is kept is asked for on the session that it was begun on, whoever waits for it now.
+// TestCallerOfTask: a kept task is asked for on the session that began it, also by another caller.
 func TestCallerOfTask(t *testing.T) {
 	task := &results.Task{ID: "t"}
 	begun := task.Handle("s", questions.Declared{Form: true, Sampling: true})

@@ -1,5 +1,5 @@
 // Package upstream keeps sessions to the MCP servers behind the gateway: it reads which servers there are, starts each when it is
-// first needed, keeps one shared session to it, lists its tools and calls them. What needs no session with a server is in the
+// first needed, keeps one shared session to it, lists its tools and calls them. Code that needs no session with a server is in the
 // packages below. It knows nothing of pipelines, of the agents in front, of logging or of the environment: its caller passes the
 // values it needs.
 //

@@ -25,7 +25,7 @@ type Look struct {
 // Looks returns what is known of the servers that the view of ctx shows, disabled ones too, sorted by name. It asks nobody, starts
 // nothing and never waits for a server.
 func (p *Pool) Looks(ctx context.Context) []Look {
-	_ = p.Load(ctx) // whoever asks for tools gets the error
+	_ = p.Load(ctx) // the next request for tools reports the error
 	list := []Look{}
 	for _, sc := range p.all(ctx) {
 		list = append(list, p.latest(sc).look())

@@ -11,7 +11,7 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// TestTap: whoever looks sees the messages of both directions, without secrets; nobody else makes them.
+// TestTap: a watcher sees the messages of both directions, without secrets; without one none are made.
 func TestTap(t *testing.T) {
 	u := mcptest.New(mcptest.Tool{Name: "echo", Text: "the answer is s3cretword"})
 	e := upstream.Endpoint{URL: u.HTTP(t, nil).URL, Name: "one"}

@@ -190,7 +190,7 @@ func rated(t *testing.T, rate pace.Rate) (*upstream.Pool, *arrivals) {
 	return p, a
 }
 
-// TestRate: in no second do more calls go than the rate says, whoever makes them; they go in the order in which they came; a call
+// TestRate: all callers together make no more calls in a second than the rate allows; calls go in the order in which they came; a call
 // that is cancelled takes no place; the time of a call does not count its wait.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -132,7 +132,7 @@ func (sc *serverConn) reader() *toollist.Reader {
 	}
 }
 
-// key names the server over restarts, whoever has signed in.
+// key names the server over restarts and sign-ins.
 func (s *Server) key() state.Key { return state.Key{Server: s.Name, Identity: s.Identity} }
 
 // key names the server, as its account sees it, over restarts.

@@ -70,7 +70,7 @@ func (n *noted) note(m upstream.Message) {
 	n.news()
 }
 
-// envelope reads what a message is from its text, which may be cut: its members come in the order of whoever wrote it.
+// envelope reads what a message is from its text, which may be cut: its members come in any order.
 func envelope(text string) (method, id string, failed bool) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {

@@ -122,7 +122,7 @@ func (p *program) consoleWithGateway(ctx context.Context, c *consoleCommandFlags
 // gatewayPause is the time between two looks for a gateway that starts.
 const gatewayPause = 50 * time.Millisecond
 
-// serveForConsole serves a gateway until ctx is done. It has no client and no port: whoever reaches its control socket is its user.
+// serveForConsole serves a gateway until ctx is done. It has no client and no port: its only user is the one who can reach its control socket.
 func (p *program) serveForConsole(ctx context.Context, c *consoleCommandFlags) error {
 	in, end := io.Pipe()
 	defer context.AfterFunc(ctx, func() { _ = end.Close() })()

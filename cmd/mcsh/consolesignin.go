@@ -15,7 +15,7 @@ type consoleIssuer struct {
 	name, audience string
 	server         signin.Server
 
-	mu    sync.Mutex // whoever wants to sign in makes the gateway ask the issuer: once at a time, and not again for a while
+	mu    sync.Mutex // a sign-in makes the gateway ask the issuer: once at a time, and not again for a while
 	found *signin.Target
 	at    time.Time
 }

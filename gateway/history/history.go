@@ -215,7 +215,7 @@ func (h *History) forget(r *Run) {
 	delete(h.all, r.Row.Request)
 }
 
-// EndUser hides the runs of an identity that has lost access from whoever has it next.
+// EndUser hides the runs of an identity that has lost access from its next holder.
 func (h *History) EndUser(user string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -66,7 +66,7 @@ func (c record) run(h *History) *Run {
 // sharing is what a history does with the store that gateways share.
 type sharing struct {
 	store store.Store
-	turn  chan struct{} // has one value, which is taken by whoever reads
+	turn  chan struct{} // has one value, which a reader takes
 	read  time.Time     // of the last list; guarded by turn
 	asked atomic.Int64  // when somebody has looked at the runs last, in Unix seconds
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The system calls that a container of ours makes, by what for. Whatever is not named is refused. The worker and the
+// The system calls that a container of ours makes, by purpose. All others are refused. The worker and the
 // jail of every command take away more; this list is what is left to somebody who has taken over the worker. There is
 // no socket in it: an engine's network "none" leaves sockets of virtual machines (AF_VSOCK), which no network holds.
 var allowedCalls = [][]string{

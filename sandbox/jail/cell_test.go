@@ -92,7 +92,7 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// TestReplacedProgram: whoever replaces the file of a program while a jail is built opens no other file with it.
+// TestReplacedProgram: a program file that is replaced while a jail is built opens no other file.
 func TestReplacedProgram(t *testing.T) {
 	catCell(t)
 	dir := t.TempDir()

@@ -85,7 +85,7 @@ func Add(all []Addition) (Added, error) {
 	return added, nil
 }
 
-// row makes the row of a program. What it does with its data is not known, so its output may be another each time.
+// row makes the row of a program. Nothing is known of its work, so its output may be another each time.
 func (a Addition) row() (Program, error) {
 	arrange, known := addedOperands[a.Operands]
 	switch {

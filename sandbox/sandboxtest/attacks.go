@@ -42,7 +42,7 @@ type attack struct {
 	Jail    outcome  `json:"jail"`            // of the same past the grammar
 }
 
-// An outcome is how an attack must end. Whatever it is, the canary must be untouched.
+// An outcome is how an attack must end. In any case the canary must be untouched.
 type outcome string
 
 const (

@@ -33,7 +33,7 @@ func (c *capture) end() []byte { return c.tail[max(0, len(c.tail)-c.max/2):] }
 // omitted returns the number of bytes that are not kept.
 func (c *capture) omitted() int64 { return c.total - int64(len(c.head)+len(c.end())) }
 
-// add appends what another capture was given. What that has not kept lies between the halves of c too, if the two keep as much.
+// add appends what another capture was given. If both keep as much, what the other has not kept lies between the halves of c, too.
 func (c *capture) add(other *capture) {
 	_, _ = c.Write(other.head) // never fails
 	c.total += other.omitted()

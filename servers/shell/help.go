@@ -6,7 +6,7 @@ const Help = `The tool execute_command runs a command line and returns its outpu
 --deny everything runs. With one of them, every command of the line must fit: in pipes, lists, loops and
 substitutions, by its name or by its path's last part. A pattern is a name, or its beginning with a star.
 --deny wins. Commands that run others (env, xargs, sh, eval, ...) need their own name in --allow, without a
-star, and so do functions ("function") and variables such as PATH. What cannot be parsed is denied.
+star, and so do functions ("function") and variables such as PATH. A line that cannot be parsed is denied.
 
   mcsh server shell -w ~/project --allow 'ls,cat,grep,go,git'
   mcsh server shell -w ~/project --sandbox -t 300

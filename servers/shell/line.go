@@ -15,7 +15,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// check says why a line may not run. What it accepts is a part of the language in which the parser and all shells see the same
+// check says why a line may not run. It accepts a part of the language, in which the parser and all shells see the same
 // commands: a line with anything else is refused.
 func (r *rules) check(line string) error {
 	if err := checkText(line); err != nil {

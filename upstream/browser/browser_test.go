@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		if err := os.WriteFile(path+".part", []byte(strings.Join(os.Args[1:], " ")), 0o600); err != nil {
 			panic(err)
 		}
-		_ = os.Rename(path+".part", path) // whoever waits for it sees all
+		_ = os.Rename(path+".part", path) // so readers see all of it
 		return
 	}
 	os.Exit(m.Run())

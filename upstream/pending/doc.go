@@ -4,7 +4,7 @@
 //
 // # Decisions
 //
-//   - Whoever opens the page must be whoever was asked. The address of a page is a secret of 256 bits. Its button binds the
+//   - Only the person who was asked may open the page. The address of a page is a secret of 256 bits. Its button binds the
 //     sign-in to the browser with a cookie, once: another browser that has the address, or the address of the issuer, comes to a
 //     redirected address that counts only with the cookie. So an address of the issuer that somebody sends to a person, and a
 //     stolen redirected address, are worth nothing (RFC 9700). Nothing but its words stops a person who gets the address of the

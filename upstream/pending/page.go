@@ -159,7 +159,7 @@ func (p *SignIns) withState(state string) *SignIn {
 }
 
 // cookie names the cookie of a sign-in: one browser may have several. With https, browsers take it from no other host of the
-// domain: whoever has begun a sign-in could put the cookie of their browser into that of somebody else.
+// domain: else a person who began a sign-in could put their cookie into the browser of somebody else.
 func (s *SignIn) cookie() string {
 	sum := sha256.Sum256([]byte(s.ID))
 	name := "mcsh-" + hex.EncodeToString(sum[:8])

@@ -90,7 +90,7 @@ func (p *SignIns) run(f func()) bool {
 
 // A SignIn is one that has begun.
 type SignIn struct {
-	ID      string // a secret of whoever has begun it
+	ID      string // a secret of the person who began it
 	Server  string
 	Issuer  string
 	Address string    // that the person opens
@@ -245,7 +245,7 @@ func (p *SignIns) add(server signin.Server) (*SignIn, error) {
 	return s, nil
 }
 
-// publish makes a sign-in known by its id, until some time after its end: whoever has begun it asks how it has ended.
+// publish makes a sign-in known by its id, until some time after its end, for the person who began it and asks how it ended.
 func (p *SignIns) publish(s *SignIn) {
 	p.mu.Lock()
 	p.all[s.ID] = s

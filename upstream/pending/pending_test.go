@@ -227,7 +227,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestStrangers: whoever is not the browser that the sign-in began in has the same answer to everything, and ends nothing.
+// TestStrangers: other browsers than the one of the sign-in get the same answer to everything, and end nothing.
 func TestStrangers(t *testing.T) {
 	i := newIssuer(t)
 	g, b, stranger := newGateway(t, pending.Options{}), newBrowser(t), newBrowser(t)
@@ -340,7 +340,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestRefused: the person says no, and whoever waits has the reason.
+// TestRefused: the person says no, and the waiting caller gets the reason.
 func TestRefused(t *testing.T) {
 	i := newIssuer(t)
 	i.refuse = true
@@ -357,7 +357,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDeviceRefused: whoever begins a sign-in on another device has the reason why the issuer refuses it.
+// TestDeviceRefused: a sign-in on another device that the issuer refuses fails with its reason.
 func TestDeviceRefused(t *testing.T) {
 	i := newIssuer(t)
 	i.refuse = true

@@ -57,7 +57,7 @@ type Pins struct {
 // Options say whose pins they are, and what they are for.
 type Options struct {
 	Server string
-	Key    state.Key           // names the server over restarts, whoever has signed in: another sign-in makes no tool trusted
+	Key    state.Key           // names the server over restarts and sign-ins: another sign-in makes no tool trusted
 	Dir    *state.Dir          // nil: in memory only
 	Hold   bool                // tools that are not trusted are neither offered nor called
 	Look   bool                // nothing is written
@@ -216,7 +216,7 @@ func dropGone(known *state.Pins, here map[string]bool, most int) (changed bool) 
 	return len(known.Waiting)+len(known.Trusted) < before
 }
 
-// What may be said of a tool that is not trusted.
+// The states of a tool that is not trusted.
 const (
 	whyChanged = "it has changed since it was first listed or accepted"
 	whyNew     = "it is new since the server was first listed"

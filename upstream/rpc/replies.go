@@ -36,7 +36,7 @@ type Role struct {
 	Seen func() func(out bool, msg []byte)
 }
 
-// See shows a message to whoever looks. It is made only then.
+// See shows a message to those who watch. Without them it is not made.
 func (r *Role) See(out bool, msg func() []byte) {
 	if r.Seen == nil {
 		return

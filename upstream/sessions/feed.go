@@ -80,7 +80,7 @@ func (f *Feed) start(run func()) bool {
 	return f.life.Err() == nil && f.Start(run)
 }
 
-// during makes a request, unless the session has ended. Whoever ends the session waits for it.
+// during makes a request, unless the session has ended. The end of the session waits for it.
 func (f *Feed) during(request func()) {
 	f.requests.Add(1)
 	defer f.requests.Add(-1)

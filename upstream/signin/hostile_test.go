@@ -330,7 +330,7 @@ func tenant(at string) map[string]string {
 	}
 }
 
-// TestHostileReturn: addresses that the browser is sent to, from whoever made them.
+// TestHostileReturn: hostile addresses that the browser may be sent to.
 func TestHostileReturn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -73,7 +73,7 @@ type answer struct {
 	ID      string          `json:"id_token"`
 }
 
-// into puts the tokens of an answer into a login. What the answer leaves out stays as it was.
+// into puts the tokens of an answer into a login. Fields that the answer lacks stay as they were.
 func (t tokens) into(login logins.Login) (logins.Login, error) {
 	var a answer
 	if err := json.Unmarshal(t, &a); err != nil {

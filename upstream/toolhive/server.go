@@ -32,7 +32,7 @@ var statuses = map[string]status{
 	"auth_retrying":   {why: "ToolHive is renewing its sign-in at the server", hint: "try again in a minute"},
 	"unauthenticated": {why: "ToolHive is no longer signed in at the server", hint: "somebody has to sign in again: thv restart NAME"},
 	"error":           {why: "ToolHive could not start it", hint: "see thv logs NAME, then thv restart NAME"},
-	"policy_stopped":  {why: "a policy of ToolHive has stopped it", hint: "ask whoever runs ToolHive"},
+	"policy_stopped":  {why: "a policy of ToolHive has stopped it", hint: "ask the operator of ToolHive"},
 	"stopped":         {absent: true},
 	"stopping":        {absent: true},
 	"removing":        {absent: true},
