@@ -70,7 +70,7 @@ const (
 	sdk32    = "the same calls by a go-sdk client, 32 in flight"
 	shell    = "the same programs in a pipe of bash, with C jq and GNU grep"
 	rss      = "gateway's peak RSS"
-	held     = 64e6 // what the gateway may hold, whatever passes it
+	held     = 64e6 // what the gateway may hold while any amount passes it
 	pooled   = "goroutines that take items from a channel and call the same function"
 	sequence = "as many processes started with os/exec, 8 at a time"
 )

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestPeer: both sides refuse a process of another user, also if it could reach the socket.
+// TestPeer: both sides refuse a process of another user, even if it could reach the socket.
 func TestPeer(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can start a process of another user")

@@ -230,7 +230,7 @@ type dialogs struct {
 	parked map[string]*dialog // by id; guarded by mu
 }
 
-// noDialog is the answer to answers that nothing waits for. It says the same whatever the reason is.
+// noDialog is the answer to answers that nothing waits for. It is the same for every reason.
 func noDialog() error {
 	return stages.Errorf(stages.UnknownRun,
 		`call again without requestState; a "from" stage with "resume" goes on from the kept outputs of a run`,

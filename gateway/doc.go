@@ -19,7 +19,7 @@
 //   - A group of servers is a view of the one pool, in the context of each request ([upstream.WithView]): one place here
 //     puts it there, for both ways of a message and both eras, and the pool asks it wherever it finds or names a server. So
 //     a new method of the pool is limited too. The path of a request and the groups of its caller decide, anew for each
-//     request; a path outside is 404, whatever the reason. Runs belong to caller and groups, sessions to caller and path.
+//     request; a path outside is 404 for every reason. Runs belong to caller and groups, sessions to caller and path.
 //     Without groups the context stays as it is.
 //   - Notifications of changed lists are dropped for sessions in a view whose own lists are the same as before.
 //   - The reply previews a long output while it streams. Nothing is spooled for it, and its memory is the budget.

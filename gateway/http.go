@@ -53,7 +53,7 @@ func (o HTTPOptions) withDefaults() HTTPOptions {
 }
 
 // Handler serves /mcp and /mcp/GROUP, for clients of both protocol eras on one URL, and /healthz. It belongs in [WithDeadlines],
-// with whatever checks requests before it.
+// with the checks of requests before it.
 func (f *front) Handler() http.Handler {
 	mux := http.NewServeMux()
 	endpoint := http.NewCrossOriginProtection().Handler(http.HandlerFunc(f.serveMCP))
@@ -185,7 +185,7 @@ func (f *front) begin(w http.ResponseWriter, r *http.Request, m *message) *refus
 	if refused != nil {
 		return refused
 	}
-	defer func() { f.sessions.assign(p, w.Header().Get(sessionHeader)) }() // also when the handler panics
+	defer func() { f.sessions.assign(p, w.Header().Get(sessionHeader)) }() // even when the handler panics
 	f.legacy.ServeHTTP(w, r)
 	return nil
 }
@@ -241,7 +241,7 @@ func (c *Call) serve(w http.ResponseWriter, r *http.Request, n *session) {
 func (f *front) delete(w http.ResponseWriter, r *http.Request, n *session) {
 	n.end(errUnwanted)
 	f.legacy.ServeHTTP(w, r)
-	f.sessions.end(n) // also if the SDK has refused: its session would live on without calls, timeout and slot
+	f.sessions.end(n) // even if the SDK has refused: its session would live on without calls, timeout and slot
 	select {
 	case <-n.finished.Done():
 	case <-r.Context().Done():

@@ -5,7 +5,7 @@
 // # Decisions
 //
 //   - Parameters are values and never text. A plan is kept as a tree, a value takes the place of a whole node, and the engine
-//     knows which arguments of commands are values ([stages.Deps].Values): it takes them for operands, whatever they look like.
+//     knows which arguments of commands are values ([stages.Deps].Values): it takes them for operands, even if they look like options.
 //     Nothing is quoted, so nothing can be quoted wrongly.
 //   - A value cannot be the program of jq, awk or sed: that would be text. jq programs read $params.
 //   - There is no kind of stage for it. [Offer] is a [stages.Tools] around another one, made for one plan: it knows the caller,
@@ -17,7 +17,7 @@
 //   - A plan is checked without values: what a parameter fills is left out of what the tool's schema judges, but for its name.
 //     The values are judged when there are any, before anything runs.
 //   - The file decides. A version is a record beside it, made when new content is seen; content without a record is a person's.
-//     Content that an agent has saved stays the agent's, also when it comes back later. The record is written first, so no
+//     Content that an agent has saved stays the agent's, even when it comes back later. The record is written first, so no
 //     file of an agent is ever without one.
 //   - An adopted pipeline belongs to a person: an agent saves its next idea under another name. Otherwise the words that a person
 //     has read could be replaced for all callers, or callers would see different versions of one name.

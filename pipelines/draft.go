@@ -180,7 +180,7 @@ func described(schema []exactjson.Member, value json.RawMessage, required bool) 
 	}
 	var text string
 	if kind := strings.Trim(has["type"], `"`); json.Unmarshal(value, &text) == nil && kind != "string" && kind != "" && json.Valid([]byte(text)) {
-		value = json.RawMessage(text) // an argument of a command is text, whatever it means
+		value = json.RawMessage(text) // an argument of a command is always text
 	}
 	if has["default"] == "" && !required {
 		schema = append(schema, exactjson.Member{Name: "default", Value: value})

@@ -230,7 +230,7 @@ func (f *filler) put(v *hujson.Value, key string, value json.RawMessage) {
 			f.fail(v, key, "the values in the plan are more than %s", texts.Bytes(maxValues))
 		}
 	}
-	v.Value = hujson.Literal(value) // it is packed as it is, whatever its kind
+	v.Value = hujson.Literal(value) // it is packed as it is, of any kind
 }
 
 // command fills the arguments of a command. A jq program that reads $params gets them before all others.

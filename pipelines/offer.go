@@ -16,7 +16,7 @@ type offer struct {
 	depth        int // pipelines around the plan
 
 	mu    sync.Mutex
-	found map[string]*Tool // guarded by mu: a run calls one version of each, whatever happens to the files
+	found map[string]*Tool // guarded by mu: a run calls one version of each, even if the files change
 }
 
 // Offer returns the tools for a plan of a viewer: those of deps, and the saved pipelines. The plans of these may use what deps

@@ -196,7 +196,7 @@ func (s *Set) check(ctx context.Context, p Saved, key string) *Tool {
 	case <-ctx.Done():
 	}
 	select {
-	case <-c.done: // also when both are
+	case <-c.done: // even when both are
 		t := *c.tool
 		t.Saved = p // who may see it can have changed
 		return &t

@@ -233,7 +233,7 @@ func (s *Store) placeOf(ctx context.Context, name string) place {
 	return s.home
 }
 
-// Any stands for whatever version there is, and for none.
+// Any stands for any version, and for none.
 const Any = -1
 
 // Save writes new content, and returns its version. base is the version that it is to follow, 0 for a new pipeline, or [Any]: if

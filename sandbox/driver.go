@@ -19,7 +19,7 @@ type Driver interface {
 	// Open starts a worker. ctx bounds only the start. Two workers share nothing that a command could leave something in.
 	Open(ctx context.Context) (Worker, error)
 
-	// Close ends whatever is left of all workers.
+	// Close ends all workers that are left.
 	Close() error
 }
 

@@ -76,7 +76,7 @@ type Pool struct {
 
 var errProbe = fmt.Errorf("the worker of the audit has not answered for %s", probeTimeout)
 
-// New probes the driver, which the Pool closes from then on, also when there is an error, and returns a Pool. A driver
+// New probes the driver, which the Pool closes from then on, even when there is an error, and returns a Pool. A driver
 // whose worker cannot lock programs in is an error.
 func New(ctx context.Context, o Options) (*Pool, error) {
 	probe, cancel := context.WithTimeoutCause(ctx, probeTimeout, errProbe)

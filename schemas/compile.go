@@ -165,7 +165,7 @@ func (v *validator) prepare(steps *Steps) error {
 // lists such properties as required, but calls may omit them.
 func hasDefault(s *jsonschema.Schema) bool { return s != nil && s.Default != nil }
 
-// collect adds the schemas in a keyword, or behind one, whatever it holds.
+// collect adds the schemas in a keyword, or behind one.
 func collect(keyword reflect.Value, all map[*jsonschema.Schema]bool) {
 	switch keyword.Kind() {
 	case reflect.Interface:

@@ -44,7 +44,7 @@ func arguments(ctx context.Context, tool *Tool, args, fallback []member, data []
 	return final, leftOut, len(leftOut) > 0 && len(leftOut) == len(fields), nil
 }
 
-// takes reports whether a field of the data may become an argument. Fixed names count whatever their case, because
+// takes reports whether a field of the data may become an argument. Fixed names count in any case, because
 // many servers do not look at it.
 func takes(in Input, name string) bool {
 	fixed := slices.ContainsFunc(in.Fixed, func(f string) bool { return strings.EqualFold(f, name) })

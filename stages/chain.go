@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// errStopped is what a stage sees when whatever reads its output wants no more. It is no failure.
+// errStopped is what a stage sees when the reader of its output wants no more. It is no failure.
 var errStopped = errors.New("the next stage has stopped reading")
 
 // errBroken is what a stage sees when the stages around it end because of a failure elsewhere.
 var errBroken = errors.New("another stage has failed")
 
-// echo reports whether err only repeats that the data ends elsewhere. An *Error is a failure of its own, whatever it wraps.
+// echo reports whether err only repeats that the data ends elsewhere. An *Error is a failure of its own, even if it wraps an echo.
 func echo(err error) bool {
 	if _, failed := errors.AsType[*Error](err); failed {
 		return false

@@ -77,7 +77,7 @@ type CommandPlan interface {
 	Check(ctx context.Context, c Command) (Traits, error)
 
 	// Open takes a worker for one run of the plan: runs that take their workers by different names share nothing,
-	// whatever the name is made of. ctx bounds only the taking. The error is an *Error.
+	// of any characters. ctx bounds only the taking. The error is an *Error.
 	Open(ctx context.Context) (Session, error)
 
 	// Close gives up what the checks have kept for a run: there will be none.
@@ -92,7 +92,7 @@ type Traits struct {
 	StopsEarly bool // it may stop reading before its input ends, as head does
 	Blocking   bool // it writes nothing before it has read all of its input, as sort does
 	Replayable bool // it writes the same whenever it reads the same, as shuf does not
-	MapsLines  bool // it makes one line of each line of its input, whatever stands before and behind that
+	MapsLines  bool // it makes one line of each line of its input, and looks at no other
 	KeepsKind  bool // it only picks or orders whole lines, so that they are what they were: JSON values or text
 	Values     bool // it writes JSON values, as jq and what only counts
 

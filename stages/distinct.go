@@ -89,7 +89,7 @@ func (s *shared) wait(ctx context.Context, ended <-chan struct{}) bool {
 	}
 }
 
-// lead makes the call of an answer and wakes who waits for it, also when the call panics. The caller has mu, but not while
+// lead makes the call of an answer and wakes who waits for it, even when the call panics. The caller has mu, but not while
 // the call runs.
 func (s *shared) lead(ctx context.Context, x *answer, attempt int, args json.RawMessage) (o outcome) {
 	o.err = errBroken

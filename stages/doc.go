@@ -39,5 +39,5 @@
 //     Only tools that read are paged: nobody means a hundred calls with an effect.
 //   - A bare JSON value fills an argument as text where the tool wants a string: a line `17` has no type of its own.
 //   - A failing run reports its first real failure. Other links then end with echoes (errStopped, errBroken,
-//     io.ErrClosedPipe), which never replace it. An *Error is never an echo, whatever it wraps.
+//     io.ErrClosedPipe), which never replace it. An *Error is never an echo, even if it wraps one.
 package stages

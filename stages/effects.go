@@ -60,7 +60,7 @@ type effectLog struct {
 }
 
 // newEffectLog returns the log of a run of steps. The effects of the runs from which it goes on become its own, so that
-// they are known to whatever goes on from this one.
+// they are known to runs that go on from this one.
 func newEffectLog(ctx context.Context, r *Run, steps []*Step, resumed *resumption) (*effectLog, error) {
 	if r.record == nil {
 		return nil, nil

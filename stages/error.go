@@ -75,7 +75,7 @@ type Error struct {
 	Failed  int // how many items had failed, this one included; those started and neither done nor failed were cancelled
 
 	// OfRun marks a failure that no item of a for_each is to blame for, such as a limit of the whole run: on_error does
-	// not tolerate it, whatever its code.
+	// not tolerate it, with any code.
 	OfRun bool
 
 	// Limit is the name of the limit of docs/limits.md that was reached, or empty: another one, or none.

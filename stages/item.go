@@ -275,7 +275,7 @@ func (it *item) tried() string {
 }
 
 // ofItem says of every code whether a failure with it is one of the item, so that on_error applies. All others, and
-// those that are marked as failures of the run, end the run whatever on_error says: they would meet every item alike,
+// those that are marked as failures of the run, end the run with any on_error: they would meet every item alike,
 // or nobody knows what has happened.
 var ofItem = map[Code]bool{
 	ToolError:         true,
@@ -291,7 +291,7 @@ var ofItem = map[Code]bool{
 	UnknownRun:         false,
 	DisallowedCommand:  false,
 	DisallowedArgument: false,
-	Denied:             false, // the tool may not be called, whatever the item is
+	Denied:             false, // the tool may not be called with any item
 	SandboxUnavailable: false, // nothing of the plan is checked
 	Cancelled:          false, // the caller has gone, or the gateway closes
 	Internal:           false, // a sandbox that is lost, a bug

@@ -18,7 +18,7 @@ type ParallelStage struct {
 
 // Compile compiles the stages of every branch.
 func (p *ParallelStage) Compile(ctx context.Context, s Scope) (*Step, error) {
-	step := &Step{Traits: Traits{Blocking: true}, Does: "runs its branches at the same time on the same input", Expects: "whatever the branches expect"}
+	step := &Step{Traits: Traits{Blocking: true}, Does: "runs its branches at the same time on the same input", Expects: "what the branches expect"}
 	var errs []error
 	for _, b := range p.Branches {
 		if b.Name == "" {

@@ -62,7 +62,7 @@ func runsJQ(ctx context.Context, c CommandPlan) func(program string) bool {
 	}
 }
 
-// passWindow passes the data on and shows what passed, also when the stages behind want no more of it.
+// passWindow passes the data on and shows what passed, even when the stages behind want no more of it.
 func passWindow(ctx context.Context, o preview.Options, r *Run, m *Meter, in io.Reader, out io.Writer) error {
 	h := headersOf(ctx)
 	h.out.copyOf(h.in)

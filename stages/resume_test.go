@@ -136,7 +136,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeAgain: a continuation that fails again is continued, also when the for_each behind was reached; one that has
+// TestResumeAgain: a continuation that fails again is continued, even when the for_each behind was reached; one that has
 // finished gives its output and calls nothing.
 func TestResumeAgain(t *testing.T) {
 	k, repair := newFlaky(t, runs.Options{}, "60")

@@ -21,7 +21,7 @@ type Stage interface {
 }
 
 // A Filter reads in until EOF and writes its result to out. It must return soon after ctx is done, and may return
-// before in is drained: whatever feeds it is then stopped, and that is no error.
+// before in is drained: the stage before is then stopped, and that is no error.
 type Filter func(ctx context.Context, in io.Reader, out io.Writer) error
 
 // Deps is what the stages of a pipeline may call. A nil Tools or Commands refuses the stages that need it.
@@ -53,7 +53,7 @@ type Deps struct {
 	Dir string
 
 	// Values are arguments of commands that are values, by the place of the stage: the indexes of operands and values of options,
-	// whatever they look like. They are never options, and never the program of jq, awk or sed.
+	// even if they look like others. They are never options, and never the program of jq, awk or sed.
 	Values map[Place][]int
 
 	// CheckOnly says that the pipeline will not run: mistakes that running it would show at once are looked for as well.
@@ -121,7 +121,7 @@ const (
 	AtTop    ListKind = iota // the pipeline itself
 	InEach                   // the stages of a for_each
 	InBranch                 // a branch of a parallel stage
-	InInput                  // a named input of a command, which runs once whatever is around the command
+	InInput                  // a named input of a command, which runs once, even if the command runs for each item
 )
 
 // Scope is what a stage knows of its surroundings while it is compiled.
@@ -160,7 +160,7 @@ func (s Scope) List(ctx context.Context, list List, kind ListKind, branch string
 	inner := s
 	inner.ListKind, inner.Fed, inner.depth = kind, fed, s.depth+1
 	inner.Each = kind == InEach || s.Each && kind != InInput
-	if kind == InInput { // it runs once, whatever becomes of the items
+	if kind == InInput { // it runs once, not for each item
 		inner.direct, inner.distinct, inner.joins = false, nil, false
 	}
 	if branch != "" {

@@ -8,7 +8,7 @@ import (
 )
 
 // Disable takes away all that a server offers, and ends its sessions when their calls in flight have ended, as if no source named it
-// any longer. It stays so, whatever the sources say meanwhile, until Enable or the end of the pool. A server that is disabled already
+// any longer. It stays so, also after changes of the sources, until Enable or the end of the pool. A server that is disabled already
 // stays as it is.
 func (p *Pool) Disable(ctx context.Context, server string) error {
 	_, err := p.setDisabled(ctx, server, true)

@@ -27,7 +27,7 @@
 //     everything else shared (type shared). The first one has the set of the caller who needs it first, so a gateway with one
 //     client starts one process of each server. The newer era declares it in each request: there the first connection is the only
 //     one.
-//   - A call whose context carries no caller ([ForCaller]) uses the first connection, whatever that declares: background work
+//   - A call whose context carries no caller ([ForCaller]) uses the first connection with any declaration: background work
 //     starts no second process.
 //   - Of servers that ask where no call is named, a call that ended without an answer ends its session: a late question
 //     must not come to the next call.
@@ -36,7 +36,7 @@
 //   - The server "resources" has no code of its own for calls: the pool answers them, so a result of 64 MiB is not copied
 //     through a session in memory.
 //   - What one request may know of is a [View] in its context, not another pool: sessions, lists and kept shapes are those of
-//     all. Whatever finds or names a server for a request asks conn or shown, which ask the view. A context without a view shows
+//     all. Code that finds or names a server for a request asks conn or shown, which ask the view. A context without a view shows
 //     all servers: those of the operator and of the pool's own work have none.
 //   - A group has one server only if it names that server. A pattern that happens to match one may match two tomorrow,
 //     and URIs would change their form.

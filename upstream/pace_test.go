@@ -104,7 +104,7 @@ func TestWaitsForSlot(t *testing.T) {
 	})
 }
 
-// TestRetryAfterAndSlots: a query that has no time to wait is refused at once also if others that wait have all slots, and any
+// TestRetryAfterAndSlots: a query that has no time to wait is refused at once even if others that wait have all slots, and any
 // Retry-After, of a year or of each answer, holds back the others for ten minutes at most.
 func TestRetryAfterAndSlots(t *testing.T) {
 	u := mcptest.New(mcptest.Tool{Name: "a"})

@@ -51,7 +51,7 @@ type Server struct {
 	Asks  Asking   // whether it asks its callers something
 	Roots []string // URIs of the directories that it may use: the answer when it asks for them; empty: it may not ask
 
-	ReadOnly []string // globs of tools that the operator declares read-only, whatever the server says
+	ReadOnly []string // globs of tools that the operator declares read-only, against the server too
 	Allow    []string // globs of tools that may be called; empty: all
 	Deny     []string // globs of tools that may not be called, also where Allow has them
 

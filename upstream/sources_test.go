@@ -328,7 +328,7 @@ func (s *stuckSource) Servers(context.Context) ([]upstream.Server, error) {
 
 func (s *stuckSource) Watch(ctx context.Context, _ func()) error { <-ctx.Done(); return nil }
 
-// TestReloadMany: callers who ask while a source is read share the next reading, also if they do not wait for it.
+// TestReloadMany: callers who ask while a source is read share the next reading, even if they do not wait for it.
 func TestReloadMany(t *testing.T) {
 	s := &stuckSource{entered: make(chan struct{}), open: make(chan struct{})}
 	p := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{s}})

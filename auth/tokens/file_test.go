@@ -233,8 +233,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestGroups: a caller has the groups of the latest reading, and what it began with others ends, also when the groups of others
-// limit it. A file that has had groups limits all callers, also when no line has groups any more.
+// TestGroups: a caller has the groups of the latest reading, and what it began with others ends, even when the groups of others
+// limit it. A file that has had groups limits all callers, even when no line has groups any more.
 func TestGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		token, alice := made(t, "alice", time.Time{})

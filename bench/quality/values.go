@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Shown returns what can be claimed from values alone, whatever is cut or left out between them: the beginning of
+// Shown returns what can be claimed from values alone, with gaps between them: the beginning of
 // JSON documents, or a sample. It is generous: a type counts as known when the values shown have it, and a key as
 // optional when an object that is shown whole lacks it.
 func Shown(text string) Facts {

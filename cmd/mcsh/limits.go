@@ -54,7 +54,7 @@ type limit struct {
 	at            func(*limits) any // *int: a number, *int64: bytes, *time.Duration
 }
 
-// mostOf are the largest values of limits that no run could use more of, whatever the memory of the machine.
+// mostOf are the largest values of limits that no run could use more of with any memory.
 var mostOf = map[string]int64{"check-memory": sandbox.Memory}
 
 func (r limit) field(l *limits) reflect.Value { return reflect.ValueOf(r.at(l)).Elem() }

@@ -51,7 +51,7 @@ func (p *program) loginCommand() *cobra.Command {
 		Use:   "login SERVER | --all",
 		Short: "Sign in to a server of the configuration",
 		Long: `Sign in to a server of the configuration that wants a person to do so. The command prints an address and opens it in the browser.
-Where the browser runs on another machine, paste the address that it ends at, also if it shows an error there; or use
+Where the browser runs on another machine, paste the address that it ends at, even if it shows an error there; or use
 --device where the server offers it. Running gateways use the new sign-in at once.
 
 The tokens are kept in the state directory, sealed with a key in the keyring, or with that of --token-key-file. With --gateway a

@@ -328,7 +328,7 @@ func (p *process) counts(t *testing.T, endpoint, line string) bool {
 	return strings.Contains(string(text), "\n"+line)
 }
 
-// TestNginx: the example of nginx serves both eras, also when a replica has gone.
+// TestNginx: the example of nginx serves both eras, even when a replica has gone.
 func TestNginx(t *testing.T) {
 	t.Parallel()
 	path := balancerPath(t, "nginx")

@@ -91,7 +91,7 @@ func owner(path string) (uid, gid int, err error) {
 	return int(stat.Uid), int(stat.Gid), nil
 }
 
-// spec describes the container of one command, which ends by itself after the given time, whatever becomes of this process.
+// spec describes the container of one command, which ends by itself after the given time, also without this process.
 func (c *Commands) spec(argv, env []string, most time.Duration) (*container.Config, *container.HostConfig) {
 	config, host := c.options.spec(c.instance, "", c.cpus)
 	config.Entrypoint = []string{"timeout", "-s", "KILL", strconv.Itoa(int((most+lateKill)/time.Second) + 1)}

@@ -108,6 +108,6 @@ func (o Options) gaps(r sandbox.Report) []string {
 
 // The labels by which containers of ours are known.
 const (
-	labelInstance = "mcsh.instance" // which gateway's: whatever else has the label is nobody's, once that is gone
+	labelInstance = "mcsh.instance" // which gateway's: its containers are nobody's once it is gone
 	labelRole     = "mcsh.role"     // what it is for
 )

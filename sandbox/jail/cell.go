@@ -24,7 +24,7 @@ type Spec struct {
 
 	Read    []string   // files and directories that it may read; missing ones are skipped
 	Run     []string   // files that may be executed besides Path: the dynamic loader; missing ones are skipped
-	Files   []*os.File // what it may read as well, whatever its name leads to by then; a directory with all that is in it
+	Files   []*os.File // what it may read as well, even if the name leads elsewhere by then; a directory with all that is in it
 	Lists   []*os.File // directories whose names it may read, and those of the directories in them, but no file
 	Parts   []Part     // directories that it may read in part
 	Scratch string     // the one directory it may write in, and its working directory if there is no Dir; empty: it writes no file

@@ -80,7 +80,7 @@ func hardFilter() ([]unix.SockFilter, error) {
 	return search(verdicts, unix.SECCOMP_RET_ALLOW)
 }
 
-// self is the running binary, whatever has become of its file.
+// self is the running binary, even if its file was replaced or removed.
 const self = "/proc/self/exe"
 
 func (r Reach) grants(own string) []grant {

@@ -39,7 +39,7 @@ func TestCloseOutlasts(t *testing.T) {
 	}
 }
 
-// appletsOf returns the applets that a worker has started, also when it is gone.
+// appletsOf returns the applets that a worker has started, even when it is gone.
 func appletsOf(t *testing.T, worker int) (found []string) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -10,7 +10,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// always is for programs that do something whatever their arguments are: gather, or give another output each time.
+// always is for programs that gather, or give another output each time, with any arguments.
 func always(*parsed) bool { return true }
 
 // A word is an option with its values, or an operand if opt is nil.

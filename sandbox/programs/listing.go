@@ -74,7 +74,7 @@ func walked(p *parsed, _ *Invocation) *stages.Error {
 	return nil
 }
 
-// anyCase returns a glob of ls that matches a name in lower case, whatever case it is written in.
+// anyCase returns a glob of ls that matches a name in lower case in any case.
 func anyCase(name string) string {
 	var b strings.Builder
 	for _, c := range name {

@@ -18,7 +18,7 @@ type Page struct {
 	Options []PageOption `json:"options"`
 	Number  string       `json:"number,omitempty"` // the option that -5 means
 	Inputs  string       `json:"inputs,omitempty"` // a stage that reads a second input
-	Always  []string     `json:"always,omitempty"` // what is given whatever a stage says
+	Always  []string     `json:"always,omitempty"` // given in every stage
 	Ignored []string     `json:"ignored,omitempty"`
 	Refused []PageOption `json:"refused,omitempty"`
 	Differs []string     `json:"differs,omitempty"`

@@ -26,7 +26,7 @@ func (p *parsed) scriptIs(at, scriptAt int) bool {
 	return script && (p.Script || p.script != "" && p.script != "regexp")
 }
 
-// Scripts returns those of some arguments of a command that are its program, whatever their values are: of jq, awk or sed.
+// Scripts returns those of some arguments of a command that are its program with any values: of jq, awk or sed.
 func Scripts(name string, args []string, values []int) (scripts []int) {
 	p, _ := Find(name)
 	w, err := p.read(args, values...)

@@ -24,7 +24,7 @@ type Client struct {
 	runs  atomic.Uint32 // that were started
 }
 
-// Dial waits for the worker's hello on rwc, which is the Client's from then on, also when there is an error. Closing
+// Dial waits for the worker's hello on rwc, which is the Client's from then on, even when there is an error. Closing
 // rwc must make its Read and Write return.
 func Dial(ctx context.Context, rwc io.ReadWriteCloser) (*Client, error) {
 	c := &Client{conn: newConn(rwc, gateway), ready: make(chan struct{})}

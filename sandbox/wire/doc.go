@@ -60,7 +60,7 @@
 //
 // # Another run of a pipeline
 //
-// A gateway that keeps a worker for another pipeline renews it: the worker ends and removes whatever it has left of what
+// A gateway that keeps a worker for another pipeline renews it: the worker ends and removes all that it has left of what
 // it ran, and takes the next frame when that is done, so that the answer to a ping says so.
 // A renew frame while something runs ends the connection, and so does a worker that cannot clear itself. Ids go on.
 //

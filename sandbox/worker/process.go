@@ -113,7 +113,7 @@ func (w *worker) start(p *process, c wire.Command, chain wire.Chain, exits chan<
 	w.meter.makeWay(chain.Worker)
 	dir := p.inputs
 	if p.view != nil {
-		dir = fmt.Sprintf("/proc/self/fd/%d", p.view.dir.Fd()) // itself, whatever has taken its name
+		dir = fmt.Sprintf("/proc/self/fd/%d", p.view.dir.Fd()) // the directory itself, even if another one has its name now
 	}
 	cell, private, err := p.tool.cell(p.scratch, dir, inputFiles(p.inputs, c), p.view)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // Options are the settings of the server. The zero value reaches public addresses only.
 type Options struct {
 	AllowPrivate bool          `json:"allow_private" usage:"reach every address, private and loopback ones too"`
-	AllowHosts   []string      `json:"allow_hosts" usage:"reach hosts that match this glob, such as *.internal, whatever their addresses"`
+	AllowHosts   []string      `json:"allow_hosts" usage:"reach hosts that match this glob, such as *.internal, at any address"`
 	MaxBytes     int64         `json:"max_bytes" usage:"the largest body, where a call does not say; at most 64 MiB (default 5 MiB)"`
 	Timeout      time.Duration `json:"timeout" usage:"of a call, such as 10s; at most 10m (default 30s)"`
 

@@ -94,7 +94,7 @@ func test(args []*syntax.Word) bool {
 	return false
 }
 
-// single reports whether a word stays one word whatever its expansions are.
+// single reports whether a word stays one word with any expansions.
 func single(w *syntax.Word) bool {
 	return !slices.ContainsFunc(w.Parts, func(part syntax.WordPart) bool {
 		quoted, ok := part.(*syntax.DblQuoted)

@@ -245,7 +245,7 @@ func hashOf(settings any) string {
 	return hex.EncodeToString(hash[:])
 }
 
-// identity is a text for the server that is reached, whatever the settings of calls and the credentials are. What is kept of a
+// identity is a text for the server that is reached: settings of calls and credentials do not change it. What is kept of a
 // server depends on it, so a new setting must not change it.
 func (s *spec) identity() string {
 	return hashOf(struct {

@@ -28,7 +28,7 @@ func IsSecretName(name string) bool { return secretName().MatchString(name) }
 // public are the variables that say who and where the user is. Every path contains their values.
 var public = []string{"HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "PWD", "TMPDIR", "HOSTNAME"}
 
-// ordinary matches values that are never secret, whatever their name.
+// ordinary matches values that are never secret under any name.
 var ordinary = lazy.Regexp(`(?i)^(\d{1,5}|true|false|null|none|auto|info|debug|error|warn|warning|http|https|stdio|json|text|localhost|127\.0\.0\.1|development|production|bearer|basic|application/json|text/event-stream)$`)
 
 // SecretsIn returns the words of arguments, or of addresses among them, that no message may show.
@@ -41,7 +41,7 @@ func SecretsIn(args ...string) []string {
 // secrets are the words of one server that no message may show.
 type secrets []string
 
-// add adds words that are secret whatever they are.
+// add adds words that are secret even if they look ordinary.
 func (s *secrets) add(words ...string) { s.atLeast(leastSecret, words...) }
 
 func (s *secrets) atLeast(least int, words ...string) {

@@ -11,7 +11,7 @@
 //     page itself from somebody: only those who may control the gateway can begin one.
 //   - A page changes nothing before its button is pressed: programs that look at links in messages do not use it up, and a page
 //     of somebody else cannot press it.
-//   - Every address that is not right gets the same answer, whatever is wrong about it.
+//   - Every wrong address gets the same answer.
 //   - A redirected address with the wrong state, issuer or browser does not end a sign-in: the right one may still come.
 //   - All is in memory. After a restart of the gateway nobody can finish a sign-in, and the person begins another one.
 package pending

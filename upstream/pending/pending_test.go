@@ -563,7 +563,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestHere: a page of this machine is there while somebody waits. The wait ends also when somebody signs in elsewhere.
+// TestHere: a page of this machine is there while somebody waits. The wait ends even when somebody signs in elsewhere.
 func TestHere(t *testing.T) {
 	i := newIssuer(t)
 	g := newGateway(t, pending.Options{})

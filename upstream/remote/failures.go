@@ -142,7 +142,7 @@ func isDial(err error) bool {
 	return ok && dial.Op == "dial"
 }
 
-// classifyStatus handles an answer other than 2xx. In a session, 404 means that the session has ended, whatever the body says,
+// classifyStatus handles an answer other than 2xx. In a session, 404 means that the session has ended, with any body,
 // and 400 may mean it; but tools cause these too. Only if a ping is refused as well has the server certainly lost the
 // session, and no tool has seen the request.
 func (c *call) classifyStatus(ctx context.Context, f *rpc.Failure, status *statusError) {

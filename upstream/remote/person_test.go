@@ -59,7 +59,7 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// TestChosenLogin: an endpoint uses its newest login, also if that has ended: an older one may be of another account.
+// TestChosenLogin: an endpoint uses its newest login, even if that has ended: an older one may be of another account.
 func TestChosenLogin(t *testing.T) {
 	const server, first, second = "https://h.example/mcp", "https://first.example", "https://second.example"
 	now := time.Now()

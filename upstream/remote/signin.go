@@ -58,7 +58,7 @@ func (e Endpoint) signsPerson() bool {
 	return e.OAuth == nil && e.Logins != nil && e.Headers.Get("Authorization") == ""
 }
 
-// Login returns the one of the logins of the endpoint's name that it uses: the newest, also if that has ended, because an older
+// Login returns the one of the logins of the endpoint's name that it uses: the newest, even if that has ended, because an older
 // one may be of another account. A login for a resource that does not cover the address is that of another server, which once
 // had the name. It reports false if there is none.
 func (e Endpoint) Login(of []logins.Login) (login logins.Login, found bool) {

@@ -17,10 +17,10 @@ const (
 	maxTaskID    = 4 << 10  // bytes: some servers write all that they need to know into it
 	maxTaskWords = 64 << 10 // bytes of a status message that are read
 
-	leastPoll = 100 * time.Millisecond // between two requests for a task, whatever the server says
+	leastPoll = 100 * time.Millisecond // the least time between two requests for a task, even if the server asks for less
 	firstPoll = time.Second            // where the server does not say; it doubles
 	slowPoll  = 5 * time.Second        // up to this
-	mostPoll  = time.Minute            // whatever the server says
+	mostPoll  = time.Minute            // the most, even if the server asks for more
 	firstTry  = 200 * time.Millisecond // before a request that has failed is made again; it doubles
 )
 

@@ -30,7 +30,7 @@ const notifyWait = time.Second
 
 // A Wire carries messages in both directions.
 type Wire interface {
-	// Next returns the next message, or whatever was sent instead. The caller owns the bytes. After an *[Overlong] the
+	// Next returns the next message, or the other data that was sent instead. The caller owns the bytes. After an *[Overlong] the
 	// wire goes on; any other error is its end.
 	Next() ([]byte, error)
 

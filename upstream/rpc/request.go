@@ -65,7 +65,7 @@ type Request struct {
 	Name    string            // of the tool, for servers that route by the header Mcp-Name
 	Headers map[string]string // more headers of HTTP, such as Mcp-Param-Region
 
-	// Lease counts the memory of the answer, also if it is an error; nil: it is not counted.
+	// Lease counts the memory of the answer, even if it is an error; nil: it is not counted.
 	Lease *memory.Lease
 
 	// Progress is called with the server's progress notifications, and must not block. The parameters then have Token as

@@ -138,7 +138,7 @@ func (f *Feed) request(method string, c stages.Call) *rpc.Request {
 	return &rpc.Request{Method: method, BeforeSend: c.Sent, Params: f.s.Params(c.Trace, 0, []byte(`"uri":`), []byte(texts.JSON(c.Name)))}
 }
 
-// Unsubscribe ends a subscription. Whatever the server answers, its updates count no more.
+// Unsubscribe ends a subscription. From then on its updates do not count, even if the server refuses.
 func (f *Feed) Unsubscribe(uri string) {
 	if f.s.Stateless() {
 		f.leave(uri)

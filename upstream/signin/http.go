@@ -41,7 +41,7 @@ type Options struct {
 // NewHTTP makes a client for the requests of sign-ins with one server. It sends them by https, or to this machine, and to
 // hosts that the configuration does not name only if their addresses are public, or if the configured address of the server
 // is in such a network itself. It follows redirects of requests that carry no secret, and bounds the size and the time of
-// answers. Certificates are checked, whatever the options say.
+// answers. Certificates are always checked.
 func NewHTTP(o Options) *http.Client {
 	g := &guard{proxy: o.Proxy, known: map[string]bool{}}
 	for i, address := range append([]string{o.Server}, o.Trusted...) {

@@ -36,7 +36,7 @@ type Settings struct {
 	CallbackPort           int      // of the redirect URI, as it is registered; 0: any
 	MetadataURL            string   // of the authorization server's metadata; empty: the server says
 	Issuer                 string   // the only authorization server that is accepted; empty: any that the server names
-	Scopes                 []string // to ask for, whatever the server names; nil: those of its refusal, or else those that it supports
+	Scopes                 []string // to ask for in place of those that the server names; nil: those of its refusal, or else those that it supports
 }
 
 // pinned reports whether the operator has chosen the authorization server. Otherwise the server has, which may be hostile.

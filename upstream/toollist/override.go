@@ -4,7 +4,7 @@ package toollist
 type Override struct {
 	Name        *string `json:"name,omitempty"` // agents and clients use it in place of the server's own
 	Description *string `json:"description,omitempty"`
-	ReadOnly    *bool   `json:"readOnly,omitempty"` // whether the tool only reads, whatever the server and its patterns say
+	ReadOnly    *bool   `json:"readOnly,omitempty"` // whether the tool only reads, against the server and its patterns too
 }
 
 // apply changes a tool of a list, and returns the name that its server has for it.

@@ -29,7 +29,7 @@ type CatalogTool struct {
 
 	ReadOnly bool   // annotated so, or declared by the operator
 	Denied   string // why it cannot be called, or empty
-	Doubt    string // why it counts as one that may change something, whatever its annotations say, or empty
+	Doubt    string // why it counts as one that may change something, against its annotations; or empty
 	Flaw     string // why its arguments are not checked here, or empty
 
 	Tool stages.Tool
@@ -235,7 +235,7 @@ func (t *Tool) description() string {
 	return strings.ToValidUTF8(text[:maxDescription], "") + fmt.Sprintf(" [cut: %d bytes in all]", len(text))
 }
 
-// hashOf is a hash of some JSON, whatever its spacing.
+// hashOf is a hash of some JSON that ignores its spacing.
 func hashOf(parts ...json.RawMessage) string {
 	h := sha256.New()
 	for _, part := range parts {

@@ -14,7 +14,7 @@ import (
 
 // fromPython is the function frompy: what repr, print or pprint of Python writes for None, booleans, numbers, strings,
 // lists, tuples and dicts becomes JSON. As in Python's json module a tuple is an array, and keys that are numbers,
-// booleans or None become strings; nan and inf are null. Whatever else Python prints is an error that says where it stands.
+// booleans or None become strings; nan and inf are null. Anything else that Python prints is an error with its place.
 func fromPython(v any, _ []any) any {
 	text, ok := v.(string)
 	if !ok {
