@@ -26,7 +26,7 @@ type notifier struct {
 	running context.Context
 	end     context.CancelFunc // of running
 
-	mu    sync.Mutex                           // guards what follows
+	mu    sync.Mutex                           // guards the fields below
 	run   string                               // its id, where it outlives this gateway
 	last  stages.Progress                      // with the highest counts so far
 	tools map[stages.Place]stages.ToolProgress // of stages outside for_each

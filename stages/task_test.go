@@ -24,7 +24,7 @@ type taskTools struct {
 	long  string                          // at the end of each handle
 	same  bool                            // equal calls get the same task
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	calls map[string]int
 	waits map[string]int
 	tasks map[string]task // by handle

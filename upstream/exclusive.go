@@ -10,7 +10,7 @@ import (
 type exclusive struct {
 	conn *serverConn
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	has  bool
 	over bool // the call has returned
 }

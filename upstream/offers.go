@@ -66,7 +66,7 @@ type offers struct {
 	lease *memory.Lease
 	saved func() *offerLists // of an earlier process, nil if there are none; read once
 
-	mu      sync.Mutex           // guards what follows; not held while fetching
+	mu      sync.Mutex           // guards the fields below; not held while fetching
 	lists   *offerLists          // nil before the first fetch
 	fetch   *flight[*offerLists] // the one under way, if one is
 	fault   error                // of the last fetch

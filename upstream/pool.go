@@ -128,7 +128,7 @@ type Pool struct {
 	generation atomic.Uint64 // of the lists of tools
 	queue      startQueue
 
-	mu     sync.Mutex        // guards what follows; not held while reading sources
+	mu     sync.Mutex        // guards the fields below; not held while reading sources
 	loaded *flight[struct{}] // of the sources, set once
 	conns  map[string]*serverConn
 	names  []string // of servers that are not disabled, sorted

@@ -65,7 +65,7 @@ type serverConn struct {
 	replaced chan struct{} // closed when another server or login is in its place, or none
 	login    func() string // what requests are made with, when it was first asked for; "": none
 
-	mu       sync.Mutex         // guards what follows; not held while waiting
+	mu       sync.Mutex         // guards the fields below; not held while waiting
 	current  *sessions.Session  // nil before the first start
 	start    *start             // under way, or nil
 	declared questions.Declared // by its sessions, for good from the first one on

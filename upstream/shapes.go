@@ -82,7 +82,7 @@ type shapes struct {
 	conn *serverConn
 	read func() state.Shapes // from disk, once
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	tools  map[string]*toolShape
 	others state.Shapes // of the gateways that share shapes, when they were last read
 	saving bool         // it waits to be written

@@ -13,7 +13,7 @@ const slotLimit = 3 * time.Second
 // A startQueue limits how many programs start at the same time: a runtime that loads its modules keeps a processor busy,
 // and many of them together take longer than one after another. Those that a plan waits for come first.
 type startQueue struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	free    int
 	waiting []*startWaiter
 }

@@ -38,7 +38,7 @@ type toolCache struct {
 	lease *memory.Lease         // for the list
 	saved func() *toollist.List // of an earlier process, nil if there is none; read once
 
-	mu       sync.Mutex              // guards what follows; not held while fetching
+	mu       sync.Mutex              // guards the fields below; not held while fetching
 	list     *toollist.List          // nil before the first fetch
 	fetch    *flight[*toollist.List] // the one under way, if one is
 	stale    bool                    // the server has said that the list changed

@@ -46,7 +46,7 @@ type Upstream struct {
 	closed chan struct{} // ends the delays of tools
 	close  func()        // closes closed
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	calls   map[string]int
 	running int
 	peak    int

@@ -25,7 +25,7 @@ type Tasks struct {
 	// or not at all ([Drop]). It may be nil, and may be called concurrently.
 	Reply func(TaskRequest) string
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	calls []TaskRequest
 	tasks map[string]*taskState
 	heard chan struct{} // closed and made anew with every request

@@ -62,7 +62,7 @@ type File struct {
 	Logins            upstream.Logins // of people, to servers over HTTP; nil: none
 	ClientMetadataURL string          // of the document that describes us to authorization servers; empty: none
 
-	mu   sync.Mutex       // guards what follows
+	mu   sync.Mutex       // guards the fields below
 	read checksums        // of the files that were read last
 	last []upstream.Group // of the file that was read last
 	pipe []byte           // the content of the file, if it is a pipe that was read

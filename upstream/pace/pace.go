@@ -38,7 +38,7 @@ type Pace struct {
 	turn   chan struct{} // held by the query that goes next
 	closed <-chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	sent   []time.Time
 	oldest int           // index in sent, once that has rate.N times
 	until  time.Time     // the server has asked to wait until then

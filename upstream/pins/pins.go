@@ -45,7 +45,7 @@ type Pins struct {
 	awaiting atomic.Bool // AwaitAccept waits
 	updating sync.Mutex  // held while the file is read or written; taken before mu
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	known    *state.Pins
 	file     *state.PinsFile
 	written  time.Time         // the file, or read

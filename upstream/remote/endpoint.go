@@ -88,7 +88,7 @@ func Dial(e Endpoint) func(context.Context) (mcp.Transport, error) {
 type dialer struct {
 	endpoint Endpoint
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	client *client    // nil before the first success
 	legacy bool       // the server has only the older transport
 }

@@ -34,7 +34,7 @@ type person struct {
 	endpoint Endpoint
 	http     *http.Client
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	token   string     // that was used last
 	expiry  time.Time  // of token
 	replace time.Time  // when it is replaced; zero: never

@@ -145,7 +145,7 @@ type Conn struct {
 	done    chan struct{}  // closed by Close
 	once    sync.Once
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	next    int64
 	pending map[int64]pendingRequest
 	ended   error // why no more responses will come

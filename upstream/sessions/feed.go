@@ -28,7 +28,7 @@ type Feed struct {
 
 	requests atomic.Int32 // in flight, that do not count as calls
 
-	mu       sync.Mutex      // guards what follows
+	mu       sync.Mutex      // guards the fields below
 	uris     map[string]bool // of the resources whose updates come
 	opening  int             // requests to subscribe
 	standing *standing       // nil: there is none

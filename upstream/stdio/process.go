@@ -55,7 +55,7 @@ type process struct {
 	group   *procgroup.Group
 	exited  chan struct{} // closed when the program has ended with its group
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	asked     bool       // it was still running when its input was closed
 	signalled bool       // it was sent a signal
 	status    string     // how it ended, once exited is closed

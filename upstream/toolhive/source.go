@@ -70,7 +70,7 @@ type Source struct {
 
 	first sync.Once // call of Servers
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	list  []entry    // sorted by name; its entries do not change
 	state State
 }

@@ -92,7 +92,7 @@ type Tool struct {
 	words    func() map[string]bool
 	headers  func() []headerArgument
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	described *CatalogTool
 	flaw      *string // why clients cannot have it by a name of its own; nil: not known yet
 	fixed     fixed   // for every call, once the tool has been described

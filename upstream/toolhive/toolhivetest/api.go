@@ -21,7 +21,7 @@ type API struct {
 
 	server *httptest.Server
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	nonce    string
 	list     []json.RawMessage // nil is null, as with ToolHive
 	token    string
