@@ -90,7 +90,9 @@ func (s *Store) Of(server, resource string) ([]Login, error) {
 }
 
 // Place says where the tokens are, for people, and whether they are sealed. Without a file it is empty.
-func (s *Store) Place() (text string, sealed bool, err error) { return s.place.where(context.Background()) }
+func (s *Store) Place() (text string, sealed bool, err error) {
+	return s.place.where(context.Background())
+}
 
 // Usable says why the place cannot be used, if so, as far as that is known without reading it: its key may be slow to get.
 func (s *Store) Usable() error { return s.place.usable() }
