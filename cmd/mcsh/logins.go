@@ -66,7 +66,7 @@ func (p *program) listLogins(ctx context.Context, g *gatewayFlags) error {
 	}
 	place := list[0].Stored
 	if g.flags.Changed("gateway") {
-		place = ofGateway + place
+		place = ofGateway(place)
 	}
 	fmt.Fprintf(p.stderr, "the tokens are in %s\n", texts.Plain(place, false))
 	return nil
