@@ -22,16 +22,16 @@
 //   - Each version of the list is an object, logins/list/NUMBER, and the next one is written if nobody has written it. Two versions
 //     stay. A gateway that was slow may find a number free again that others have written and deleted. So a version names the last
 //     32 changes, and a change counts when it is in the newest version, however its write has ended.
-//   - Who refreshes or deletes a login claims it as it is, with logins/refresh/HASH/NUMBER over its key and tokens: the refreshed one
+//   - A gateway that refreshes or deletes a login claims it as it is, with logins/refresh/HASH/NUMBER over its key and tokens: the refreshed one
 //     has other claims. The highest number counts, so that earlier ones can be deleted. The end of a claim is an object, too: when the
 //     issuer fails, others go on at once.
 //   - After the claim the list is written as it is. A list that is read may be an old one on a network file system; a write that
 //     succeeds proves that the login is still the claimed one, and that the fresh one can be written.
-//   - A claim without an end is one of a dead gateway when it has not changed for two minutes by the clock of whoever waits: its holder
-//     asks the issuer within 10 s or not at all, has an answer within a minute, and writes it within 30 s. Who waits gives up after 150 s.
+//   - A claim without an end is one of a dead gateway when it has not changed for two minutes by the clock of a gateway that waits: its holder
+//     asks the issuer within 10 s or not at all, has an answer within a minute, and writes it within 30 s. A wait ends after 150 s.
 //     A fresh login that cannot be written keeps its claim, so that nobody uses the old refresh token meanwhile.
-//   - One case remains: a process that is paused for two minutes between its last look at the clock and its question, as a machine that is
-//     suspended, uses a refresh token that another one has used. Then the issuer may end the login, and the person signs in again.
+//   - One case remains: a process that is paused for two minutes between its last look at the clocks and its question uses a refresh
+//     token that another one has used. Then the issuer may end the login, and the person signs in again.
 //   - Readers list at most once a second, so that calls are not slower by a list each. If the store does not answer, they use
 //     what they have read for 30 s: a short outage fails no call, and a refresh needs the store.
 package logins

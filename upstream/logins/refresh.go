@@ -118,8 +118,12 @@ type turn struct {
 	end   func(how outcome) // gives it up
 }
 
-// late reports whether the turn may have passed to others.
-func (t turn) late() bool { return !t.until.IsZero() && time.Now().After(t.until) }
+// late reports whether the turn may have passed to others. The clock of the machine counts, too: the other one stops while the
+// machine is suspended.
+func (t turn) late() bool {
+	now := time.Now()
+	return !t.until.IsZero() && (now.After(t.until) || now.Round(0).After(t.until.Round(0)))
+}
 
 // errLate is the error of a turn that was given up before the issuer was asked.
 var errLate = errors.New("the place of the logins is so slow that the issuer was not asked; try again")

@@ -566,6 +566,25 @@ func TestHangs(t *testing.T) {
 	})
 }
 
+// TestFull: logins that do not fit into an object are refused, and those that are there stay.
+func TestFull(t *testing.T) {
+	s := openShared(t, storetest.Directory(t))
+	large := func(server int) logins.Login {
+		l := login(fmt.Sprintf("server%02d", server), "a")
+		l.AccessToken, l.RefreshToken, l.Client.Secret = strings.Repeat("x", 64<<10), strings.Repeat("y", 64<<10), strings.Repeat("z", 64<<10)
+		return l
+	}
+	for i := range 21 {
+		put(t, s, large(i))
+	}
+	if err := s.Put(t.Context(), large(21)); err == nil || !strings.Contains(err.Error(), "do not fit into 4 MiB") {
+		t.Errorf("one more: %v", err)
+	}
+	if list, err := s.All(); err != nil || len(list) != 21 {
+		t.Errorf("after that there are %d, %v", len(list), err)
+	}
+}
+
 // TestDamagedVersion: a damaged list is an error that names it, and stays. Without it there is the list before.
 func TestDamagedVersion(t *testing.T) {
 	for name, content := range map[string]string{
