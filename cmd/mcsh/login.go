@@ -35,6 +35,7 @@ type loginOptions struct {
 
 func (o *loginOptions) add(cmd *cobra.Command) {
 	o.addConfigured(cmd)
+	o.pipelines.store.add(cmd)
 	o.gatewayFlags.add(cmd)
 	f := cmd.Flags()
 	f.Lookup("gateway").Usage = "sign in within this running gateway, which keeps the tokens: its id, or the URL of one of another machine that has --control-tokens"
@@ -54,8 +55,8 @@ func (p *program) loginCommand() *cobra.Command {
 Where the browser runs on another machine, paste the address that it ends at, even if it shows an error there; or use
 --device where the server offers it. Running gateways use the new sign-in at once.
 
-The tokens are kept in the state directory, sealed with a key in the keyring, or with that of --token-key-file. With --gateway a
-running gateway signs in, with its own configuration, and keeps the tokens: for one in a container or on another machine.
+The tokens are kept in the state directory, sealed with a key in the keyring, or with that of --token-key-file; with --store and
+--store-logins in the store that gateways share, sealed with its key file. With --gateway a running gateway signs in, with its own configuration, and keeps the tokens: for one in a container or on another machine.
 docs/sign-in.md says more.`,
 		Example: "  mcsh login github\n  mcsh login --all\n  mcsh login github --no-browser\n" +
 			"  mcsh login github --gateway https://mcp.example.com/mcp --gateway-token-file token",
@@ -79,8 +80,8 @@ func serverOrAll(all *bool) cobra.PositionalArgs {
 }
 
 // requireStore opens the store of logins for a command that needs it.
-func (p *program) requireStore(s settings) (*logins.Store, error) {
-	store, err := p.openLogins(s)
+func (p *program) requireStore(ctx context.Context, s settings) (*logins.Store, error) {
+	store, err := p.openLogins(ctx, s)
 	if err == nil && store == nil {
 		err = usageError("leave --state off out, or name a directory", "sign-ins are kept in the state directory, and there is none")
 	}
@@ -89,7 +90,7 @@ func (p *program) requireStore(s settings) (*logins.Store, error) {
 
 // configured returns the servers of all sources, the first of each name, and the mistakes of the configuration.
 func (p *program) configured(ctx context.Context, s settings) ([]upstream.Server, error) {
-	list, err := p.openSources(s)
+	list, err := p.openSources(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (p *program) login(ctx context.Context, o *loginOptions, args []string) err
 	if o.flags.Changed("gateway") {
 		return p.loginInGateway(ctx, o, strings.Join(args, ""))
 	}
-	store, err := p.requireStore(o.settings)
+	store, err := p.requireStore(ctx, o.settings)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 // one returns the client of the gateway that the flag names.
 func (g *gatewayFlags) one(ctx context.Context, p *program) (*control.Client, error) {
-	for _, flag := range []string{"config", "toolhive", "token-key-file", "client-metadata-url"} {
+	for _, flag := range []string{"config", "toolhive", "token-key-file", "client-metadata-url", "store-logins"} {
 		if g.flags.Changed(flag) {
 			return nil, usageError("leave one of them out", "--%s is for sign-ins without --gateway: a gateway uses its own", flag)
 		}
@@ -61,13 +61,13 @@ func (p *program) loginInGateway(ctx context.Context, o *loginOptions, server st
 	if err := p.reportLogin(login, func(text string) { fmt.Fprintln(p.stderr, text) }); err != nil {
 		return err
 	}
-	login.Stored = ofGateway + login.Stored
+	login.Stored = ofGateway(login.Stored)
 	p.sayPlace(login, "the gateway")
 	return nil
 }
 
-// ofGateway begins the place of tokens that are not on this machine, maybe.
-const ofGateway = "the gateway's "
+// ofGateway describes a place of tokens that is not on this machine, maybe.
+func ofGateway(place string) string { return "the gateway's " + strings.TrimPrefix(place, "the ") }
 
 // withGateway begins a sign-in in a gateway and waits for its end.
 func (p *program) withGateway(ctx context.Context, o *loginOptions, client *control.Client, r control.LoginRequest) (control.Login, error) {

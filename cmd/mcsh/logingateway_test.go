@@ -62,6 +62,7 @@ func TestLoginGateway(t *testing.T) {
 	in(exitFailed, "no address (url)", "login", "program")
 	in(exitUsage, "--all is for sign-ins without --gateway", "login", "--all")
 	in(exitUsage, "--config is for sign-ins without --gateway", "login", "box", "--config", "mcp.json")
+	in(exitUsage, "--store-logins is for sign-ins without --gateway", "login", "box", "--store-logins")
 	in(exitFailed, "the scopes cannot be asked for", "login", "box", "--scope", "a b")
 	in(0, "signed in to box; scopes: read; the access token ends at", "login", "box")
 	in(0, "the tokens are in the gateway's /", "logins")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/store"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/logins"
 	"github.com/mcsh-dev/mcsh/upstream/signin"
@@ -33,6 +34,7 @@ func (p *program) loginsCommand() *cobra.Command {
 	}
 	add := func(cmd *cobra.Command) {
 		g.add(cmd)
+		g.pipelines.store.add(cmd)
 		cmd.Flags().Lookup("gateway").Usage = "those of this running gateway: its id, or the URL of one of another machine that has --control-tokens"
 	}
 	return command(cmd, func(ctx context.Context, _ []string) error { return p.listLogins(ctx, &g) },
@@ -64,7 +66,7 @@ func (p *program) listLogins(ctx context.Context, g *gatewayFlags) error {
 	}
 	place := list[0].Stored
 	if g.flags.Changed("gateway") {
-		place = ofGateway + place
+		place = ofGateway(place)
 	}
 	fmt.Fprintf(p.stderr, "the tokens are in %s\n", texts.Plain(place, false))
 	return nil
@@ -80,7 +82,7 @@ func (p *program) loginsOf(ctx context.Context, g *gatewayFlags) ([]control.Logi
 		list, err := client.Logins(ctx)
 		return list, gatewayFailure(err)
 	}
-	store, err := p.requireStore(g.settings)
+	store, err := p.requireStore(ctx, g.settings)
 	if err != nil {
 		return nil, err
 	}
@@ -178,6 +180,10 @@ const gatewayWait = 5 * time.Second
 
 // sayGateways names the running gateways that have a server. They read the new login with their next request.
 func (p *program) sayGateways(ctx context.Context, s settings, server string) {
+	if shared := s.pipelines.store; shared.resolve(p) == nil && shared.logins {
+		fmt.Fprintln(p.stderr, "all gateways with this store and --store-logins use the sign-in from the next second on")
+		return
+	}
 	state, _ := p.statePath(s)
 	clients, err := control.Find(state)
 	if err != nil || len(clients) == 0 {
@@ -208,6 +214,7 @@ type logoutOptions struct {
 
 func (o *logoutOptions) add(cmd *cobra.Command) {
 	o.addConfigured(cmd)
+	o.pipelines.store.add(cmd)
 	o.gatewayFlags.add(cmd)
 	cmd.Flags().Lookup("gateway").Usage = "sign this running gateway out: its id, or the URL of one of another machine that has --control-tokens"
 	cmd.Flags().BoolVar(&o.all, "all", false, "sign out of all servers")
@@ -223,9 +230,9 @@ using them with their next call. It also works for a server that is no longer in
 		Example: "  mcsh logout github\n  mcsh logout --all",
 		Args:    serverOrAll(&o.all),
 	}
-	names := func(context.Context) []string {
+	names := func(ctx context.Context) []string {
 		var names []string
-		if store, err := p.openLogins(o.settings); err == nil && store != nil {
+		if store, err := p.openLogins(ctx, o.settings); err == nil && store != nil {
 			list, _ := store.All() // a completion cannot report an error
 			names = slices.Compact(convert(list, func(l logins.Login) string { return l.Server }))
 		}
@@ -240,7 +247,7 @@ func (p *program) logout(ctx context.Context, o *logoutOptions, server string) e
 	if o.flags.Changed("gateway") {
 		return p.logoutInGateway(ctx, o, server)
 	}
-	store, err := p.requireStore(o.settings)
+	store, err := p.requireStore(ctx, o.settings)
 	if err != nil {
 		return err
 	}
@@ -354,35 +361,66 @@ func (l *loginFlags) add(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("token-key-file") // the flag exists
 }
 
-// stores are the stores of logins that a program has opened, by their settings. They close with the program.
+// stores are the stores that a program has opened, by their settings. Those of logins close with the program.
 type stores struct {
-	mu   sync.Mutex
-	open map[[2]string]*logins.Store // guarded by mu
+	mu     sync.Mutex
+	open   map[[2]string]*logins.Store // guarded by mu
+	shared map[storeFlags]store.Store  // guarded by mu
 }
 
-// openLogins opens the store of logins; nil without a state directory.
-func (p *program) openLogins(s settings) (*logins.Store, error) {
+// openLogins opens the store of logins; nil without a state directory and without a shared store that has them.
+func (p *program) openLogins(ctx context.Context, s settings) (*logins.Store, error) {
+	shared, keyFile := s.pipelines.store, cmp.Or(s.login.keyFile, p.env[tokenKeyVariable])
+	if err := shared.resolve(p); err != nil {
+		return nil, err
+	}
+	if shared.logins {
+		return p.openSharedLogins(ctx, shared, keyFile)
+	}
 	s.keeps = true // commands that keep nothing else, such as doctor, use logins too
 	state, _ := p.statePath(s)
 	if state == "" {
 		return nil, nil
 	}
-	dir, keyFile := filepath.Join(state, "logins"), cmp.Or(s.login.keyFile, p.env[tokenKeyVariable])
-	p.stores.mu.Lock()
-	defer p.stores.mu.Unlock()
-	key := [2]string{dir, keyFile}
-	if store := p.stores.open[key]; store != nil {
+	dir := filepath.Join(state, "logins")
+	return once(&p.stores.mu, &p.stores.open, [2]string{dir, keyFile}, func() (*logins.Store, error) {
+		store, err := logins.Open(dir, logins.Options{KeyFile: keyFile, Keyring: p.keyring()})
+		if err != nil {
+			return nil, configError("fix that, or name another state directory with --state; docs/sign-in.md says more", err)
+		}
 		return store, nil
+	})
+}
+
+// openSharedLogins opens the logins in the store that gateways share.
+func (p *program) openSharedLogins(ctx context.Context, f storeFlags, keyFile string) (*logins.Store, error) {
+	if keyFile != "" {
+		return nil, usageError("leave --token-key-file and $"+tokenKeyVariable+" out",
+			"with --store-logins the sign-ins are sealed as the store is, with --store-key-file, and there is a --token-key-file, too")
 	}
-	store, err := logins.Open(dir, logins.Options{KeyFile: keyFile, Keyring: p.keyring()})
+	objects, err := f.open(ctx, p)
 	if err != nil {
-		return nil, configError("fix that, or name another state directory with --state; docs/sign-in.md says more", err)
+		return nil, err
 	}
-	if p.stores.open == nil {
-		p.stores.open = map[[2]string]*logins.Store{}
+	return once(&p.stores.mu, &p.stores.open, [2]string{f.at}, func() (*logins.Store, error) { return logins.OpenShared(objects, f.at), nil })
+}
+
+// once returns what was opened with a key, which it opens the first time.
+func once[K comparable, V any](mu *sync.Mutex, opened *map[K]V, key K, open func() (V, error)) (V, error) {
+	mu.Lock()
+	defer mu.Unlock()
+	if there, ok := (*opened)[key]; ok {
+		return there, nil
 	}
-	p.stores.open[key] = store
-	return store, nil
+	fresh, err := open()
+	if err != nil {
+		return fresh, err
+	}
+	if *opened == nil {
+		*opened = map[K]V{}
+	}
+	(*opened)[key] = fresh
+	return fresh, nil
 }
 
 // closeStores waits for refreshes that have begun.
@@ -410,11 +448,11 @@ func (p *program) keyring() logins.Keyring {
 }
 
 // noteLogins says if the directory of sign-ins cannot be used, which concerns only hosted servers.
-func (p *program) noteLogins(s settings) {
+func (p *program) noteLogins(ctx context.Context, s settings) {
 	if len(p.configFiles(s)) == 0 {
 		return
 	}
-	if store, err := p.openLogins(s); err == nil && store != nil && store.Usable() != nil {
+	if store, err := p.openLogins(ctx, s); err == nil && store != nil && store.Usable() != nil {
 		fmt.Fprintf(p.stderr, "mcsh: servers are called without sign-ins (--state %s if this is intended): %v\n", stateOff, store.Usable())
 	}
 }

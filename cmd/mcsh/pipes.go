@@ -107,7 +107,7 @@ func (x *pipes) close() error {
 }
 
 // pipeSources returns the server pipe over the workspace. Any other server of this name comes first.
-func pipeSources(_ *program, s settings) ([]upstream.Source, error) {
+func pipeSources(_ context.Context, _ *program, s settings) ([]upstream.Source, error) {
 	if s.workspace == "" || s.noBuiltin {
 		return nil, nil
 	}

@@ -75,7 +75,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	defer func() { err = errors.Join(err, closeKept(kept)) }()
 	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
 	s.tools, s.serverLog = logTools(log), serverLogger(log)
-	logins := p.newSignIns(s, &l)
+	logins := p.newSignIns(ctx, s, &l)
 	defer logins.Close()
 	if logins.store != nil && l.alone() {
 		s.signIns = logins
@@ -154,7 +154,7 @@ func (p *program) openServing(ctx context.Context, s settings, log *zap.Logger) 
 	if err := s.group.check(ctx, parts.upstream, log); err != nil {
 		return nil, errors.Join(err, parts.close())
 	}
-	p.noteLogins(s)
+	p.noteLogins(ctx, s)
 	return parts, nil
 }
 

@@ -22,8 +22,8 @@ import (
 const pagesPath = "/oauth"
 
 // newSignIns returns the sign-ins of a gateway. The caller closes them.
-func (p *program) newSignIns(s settings, l *listenFlags) *signIns {
-	store, _ := p.openLogins(s) // whoever opens the configuration reports it
+func (p *program) newSignIns(ctx context.Context, s settings, l *listenFlags) *signIns {
+	store, _ := p.openLogins(ctx, s) // whoever opens the configuration reports it
 	o := pending.Options{Store: store}
 	if l.hasPages() {
 		o.Public = strings.TrimSuffix(l.auth.public, "/") + pagesPath
@@ -65,7 +65,7 @@ func (l *listenFlags) withPages(pages http.Handler, h http.Handler) http.Handler
 // signIns are the sign-ins of a gateway that serves.
 type signIns struct {
 	*pending.SignIns
-	store   *logins.Store // nil: there is no state directory
+	store   *logins.Store // nil: there is neither a state directory nor a shared store
 	servers *upstream.Pool
 }
 

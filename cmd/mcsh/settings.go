@@ -74,10 +74,10 @@ const builtinVariable = "MCSH_BUILTIN"
 
 // sources lists the sources of servers; each returns those of the settings, or none. All are used together. Of two servers
 // with the same name that no configuration names, the one of the first source counts.
-var sources = []func(p *program, s settings) ([]upstream.Source, error){configSources, toolhiveSources, defaultSources, pipeSources}
+var sources = []func(ctx context.Context, p *program, s settings) ([]upstream.Source, error){configSources, toolhiveSources, defaultSources, pipeSources}
 
 // openSources opens the rows of the table.
-func (p *program) openSources(s settings) ([]upstream.Source, error) {
+func (p *program) openSources(ctx context.Context, s settings) ([]upstream.Source, error) {
 	value := cmp.Or(p.env[builtinVariable], "on")
 	if value != "on" && value != "off" {
 		return nil, configError("off leaves the built-in servers out; on, or nothing, keeps them", fmt.Errorf("%s=%s: want on or off", builtinVariable, texts.Fit(value, 40)))
@@ -86,7 +86,7 @@ func (p *program) openSources(s settings) ([]upstream.Source, error) {
 	s.host = p.host(s.sandbox, s.host)
 	var list []upstream.Source
 	for _, open := range sources {
-		more, err := open(p, s)
+		more, err := open(ctx, p, s)
 		if err != nil {
 			return nil, err
 		}
@@ -137,12 +137,12 @@ func (p *program) openConfigs(s settings) []*config.File {
 	return convert(p.configFiles(s), func(path string) *config.File { return &config.File{Path: path, Lookup: p.lookup} })
 }
 
-func configSources(p *program, s settings) ([]upstream.Source, error) {
+func configSources(ctx context.Context, p *program, s settings) ([]upstream.Source, error) {
 	s.files = p.openConfigs(s)
 	if len(s.files) == 0 {
 		return nil, nil
 	}
-	store, err := p.openLogins(s)
+	store, err := p.openLogins(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func configSources(p *program, s settings) ([]upstream.Source, error) {
 }
 
 // defaultSources returns the servers of a machine without a configuration.
-func defaultSources(p *program, s settings) ([]upstream.Source, error) {
+func defaultSources(_ context.Context, p *program, s settings) ([]upstream.Source, error) {
 	switch configured := len(p.configFiles(s)) > 0; {
 	case configured && s.root != "":
 		return nil, usageError(`write {"builtin": "filesystem", "root": "DIR"} into the configuration`,
@@ -313,7 +313,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	if err := p.addCommands(ctx, &s); err != nil {
 		return nil, err
 	}
-	list, err := p.openSources(s)
+	list, err := p.openSources(ctx, s)
 	if err != nil {
 		return nil, err
 	}

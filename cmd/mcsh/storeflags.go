@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/store"
 )
 
@@ -16,17 +19,22 @@ type storeFlags struct {
 	at       string // DIR, or s3://BUCKET/PREFIX; empty: there is none
 	keyFile  string
 	endpoint string // of S3; empty: that of AWS
+	logins   bool   // it has the sign-ins, too
 }
+
+// storeLoginsVariable with the value "on" stands for --store-logins.
+const storeLoginsVariable = "MCSH_STORE_LOGINS"
 
 func (f *storeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.at, "store", "", "a store that several gateways share, a directory or s3://BUCKET/PREFIX (default: $MCSH_STORE)")
 	flags.StringVar(&f.keyFile, "store-key-file", "", "file with the keys of the store, ID:KEY in each line (default: $MCSH_STORE_KEY_FILE)")
 	flags.StringVar(&f.endpoint, "store-endpoint", "", "address of the S3 service, such as http://minio:9000 (default: $AWS_ENDPOINT_URL_S3, else that of AWS)")
+	flags.BoolVar(&f.logins, "store-logins", false, "keep the sign-ins of mcsh login in the store, for all gateways, and not in the state directory ($"+storeLoginsVariable+"=on)")
 }
 
 // resolve takes what no flag has set from the environment.
-func (f *storeFlags) resolve(p *program) {
+func (f *storeFlags) resolve(p *program) error {
 	for _, row := range []struct {
 		flag     *string
 		variable string
@@ -35,12 +43,26 @@ func (f *storeFlags) resolve(p *program) {
 			*row.flag = p.env[row.variable]
 		}
 	}
+	value := cmp.Or(p.env[storeLoginsVariable], "off")
+	if value != "on" && value != "off" {
+		return configError("on keeps the sign-ins in the store; off, or nothing, does not", fmt.Errorf("%s=%s: want on or off", storeLoginsVariable, texts.Fit(value, 40)))
+	}
+	f.logins = f.logins || value == "on"
+	return nil
 }
 
-// open opens the store, sealed; nil: there is none.
+// open returns the store, sealed; nil: there is none. A program opens each store once.
 func (f storeFlags) open(ctx context.Context, p *program) (store.Store, error) {
-	f.resolve(p)
+	if err := f.resolve(p); err != nil {
+		return nil, err
+	}
+	return once(&p.stores.mu, &p.stores.shared, f, func() (store.Store, error) { return f.openSealed(ctx, p) })
+}
+
+func (f storeFlags) openSealed(ctx context.Context, p *program) (store.Store, error) {
 	switch scheme, _, isURL := strings.Cut(f.at, ":/"); {
+	case f.at == "" && f.logins:
+		return nil, usageError("name the store with --store or $MCSH_STORE", "--store-logins keeps the sign-ins in a shared store, and there is none")
 	case f.at == "" && f.keyFile == "":
 		return nil, nil
 	case f.at == "":

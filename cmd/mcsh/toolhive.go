@@ -51,7 +51,7 @@ func (t *toolhiveFlags) add(cmd *cobra.Command) {
 }
 
 // toolhiveSources returns the ToolHive source, unless it is off.
-func toolhiveSources(p *program, s settings) ([]upstream.Source, error) {
+func toolhiveSources(_ context.Context, p *program, s settings) ([]upstream.Source, error) {
 	source, err := p.toolhive(s.toolhive, func(text string) { fmt.Fprintf(p.stderr, "mcsh: %s\n", text) })
 	if source == nil || err != nil {
 		return nil, err

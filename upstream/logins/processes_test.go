@@ -157,123 +157,129 @@ func TestRace(t *testing.T) {
 
 // TestCallers: many callers of one process wait for one refresh. One that ends does not end it.
 func TestCallers(t *testing.T) {
-	it := &issuer{}
-	server := httptest.NewServer(it)
-	defer server.Close()
-	s := open(t, filepath.Join(t.TempDir(), "logins"), logins.Options{})
-	put(t, s, login("one", "r0"))
-	asked, goOn := make(chan struct{}), make(chan struct{})
-	slow := func(ctx context.Context, l logins.Login) (logins.Login, error) {
-		close(asked)
-		<-goOn
-		if ctx.Err() != nil {
-			t.Errorf("the refresh ended with its caller: %v", ctx.Err())
+	onPlaces(t, func(t *testing.T, again func() *logins.Store) {
+		it := &issuer{}
+		server := httptest.NewServer(it)
+		defer server.Close()
+		s := again()
+		put(t, s, login("one", "r0"))
+		asked, goOn := make(chan struct{}), make(chan struct{})
+		slow := func(ctx context.Context, l logins.Login) (logins.Login, error) {
+			close(asked)
+			<-goOn
+			if ctx.Err() != nil {
+				t.Errorf("the refresh ended with its caller: %v", ctx.Err())
+			}
+			return asking(server.URL)(ctx, l)
 		}
-		return asking(server.URL)(ctx, l)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var callers sync.WaitGroup
-	callers.Go(func() {
-		if _, err := s.Refresh(ctx, login("one", "").Key, "access-r0", slow); !errors.Is(err, context.Canceled) {
-			t.Errorf("a caller that ended: %v", err)
-		}
-	})
-	<-asked
-	cancel()
-	callers.Wait()
-	// Meanwhile readers and other logins are not delayed.
-	put(t, s, login("two", "x"))
-	if list, err := s.All(); err != nil || len(list) != 2 {
-		t.Errorf("during a refresh: %v, %v", list, err)
-	}
-	two := func(_ context.Context, l logins.Login) (logins.Login, error) { l.AccessToken = "new"; return l, nil }
-	if l, err := s.Refresh(t.Context(), login("two", "").Key, "access-x", two); err != nil || l.AccessToken != "new" {
-		t.Errorf("another login during a refresh: %v, %v", l, err)
-	}
-	for range 50 {
+		ctx, cancel := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
 		callers.Go(func() {
-			if l, err := s.Refresh(t.Context(), login("one", "").Key, "access-r0", slow); err != nil || l.AccessToken != "access-r1" {
-				t.Errorf("a caller got %q, %v", l.AccessToken, err)
+			if _, err := s.Refresh(ctx, login("one", "").Key, "access-r0", slow); !errors.Is(err, context.Canceled) {
+				t.Errorf("a caller that ended: %v", err)
 			}
 		})
-	}
-	close(goOn)
-	callers.Wait()
-	if given, reused := it.state(); given != 1 || reused {
-		t.Errorf("the issuer has given %d, a token came twice: %v", given, reused)
-	}
+		<-asked
+		cancel()
+		callers.Wait()
+		// Meanwhile readers and other logins are not delayed.
+		put(t, s, login("two", "x"))
+		if list, err := s.All(); err != nil || len(list) != 2 {
+			t.Errorf("during a refresh: %v, %v", list, err)
+		}
+		two := func(_ context.Context, l logins.Login) (logins.Login, error) { l.AccessToken = "new"; return l, nil }
+		if l, err := s.Refresh(t.Context(), login("two", "").Key, "access-x", two); err != nil || l.AccessToken != "new" {
+			t.Errorf("another login during a refresh: %v, %v", l, err)
+		}
+		for range 50 {
+			callers.Go(func() {
+				if l, err := s.Refresh(t.Context(), login("one", "").Key, "access-r0", slow); err != nil || l.AccessToken != "access-r1" {
+					t.Errorf("a caller got %q, %v", l.AccessToken, err)
+				}
+			})
+		}
+		close(goOn)
+		callers.Wait()
+		if given, reused := it.state(); given != 1 || reused {
+			t.Errorf("the issuer has given %d, a token came twice: %v", given, reused)
+		}
+	})
 }
 
 // TestEndings: what counts after a refresh, when the issuer refuses it or somebody signs in or out meanwhile.
 func TestEndings(t *testing.T) {
-	refused := fmt.Errorf("%w: the issuer says no", logins.ErrEnded)
-	for name, test := range map[string]struct {
-		meanwhile func(t *testing.T, s *logins.Store)
-		err       error
-		want      string // the stored access token, "ended" or "none"
-		wantErr   error
-	}{
-		"done":              {nil, nil, "fresh", nil},
-		"failed":            {nil, syscall.ECONNREFUSED, "access-a", syscall.ECONNREFUSED},
-		"refused":           {nil, refused, "ended", logins.ErrEnded},
-		"signed in":         {func(t *testing.T, s *logins.Store) { put(t, s, login("one", "again")) }, nil, "access-again", nil},
-		"signed in, refuse": {func(t *testing.T, s *logins.Store) { put(t, s, login("one", "again")) }, refused, "access-again", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := open(t, filepath.Join(t.TempDir(), "logins"), logins.Options{})
-			put(t, s, login("one", "a"))
-			refresh := func(_ context.Context, l logins.Login) (logins.Login, error) {
-				if test.meanwhile != nil {
-					test.meanwhile(t, s)
+	onPlaces(t, func(t *testing.T, again func() *logins.Store) {
+		refused := fmt.Errorf("%w: the issuer says no", logins.ErrEnded)
+		for name, test := range map[string]struct {
+			meanwhile func(t *testing.T, s *logins.Store)
+			err       error
+			want      string // the stored access token, "ended" or "none"
+			wantErr   error
+		}{
+			"done":              {nil, nil, "fresh", nil},
+			"failed":            {nil, syscall.ECONNREFUSED, "access-a", syscall.ECONNREFUSED},
+			"refused":           {nil, refused, "ended", logins.ErrEnded},
+			"signed in":         {func(t *testing.T, s *logins.Store) { put(t, s, login("one", "again")) }, nil, "access-again", nil},
+			"signed in, refuse": {func(t *testing.T, s *logins.Store) { put(t, s, login("one", "again")) }, refused, "access-again", nil},
+		} {
+			t.Run(name, func(t *testing.T) {
+				s := again()
+				put(t, s, login("one", "a"))
+				refresh := func(_ context.Context, l logins.Login) (logins.Login, error) {
+					if test.meanwhile != nil {
+						test.meanwhile(t, s)
+					}
+					l.AccessToken = "fresh"
+					return l, test.err
 				}
-				l.AccessToken = "fresh"
-				return l, test.err
-			}
-			got, err := s.Refresh(t.Context(), login("one", "").Key, "access-a", refresh)
-			if !errors.Is(err, test.wantErr) || err == nil && got.AccessToken != test.want {
-				t.Errorf("got %q, %v; want %q, %v", got.AccessToken, err, test.want, test.wantErr)
-			}
-			list, err := s.All()
-			if err != nil || len(list) != 1 {
-				t.Fatalf("there are %v, %v", list, err)
-			}
-			state := list[0].AccessToken
-			if !list[0].Ended.IsZero() && list[0].RefreshToken == "" && list[0].Account == "alice" {
-				state = "ended"
-			}
-			if state != test.want {
-				t.Errorf("stored is %q, want %q", state, test.want)
-			}
-		})
-	}
+				got, err := s.Refresh(t.Context(), login("one", "").Key, "access-a", refresh)
+				if !errors.Is(err, test.wantErr) || err == nil && got.AccessToken != test.want {
+					t.Errorf("got %q, %v; want %q, %v", got.AccessToken, err, test.want, test.wantErr)
+				}
+				list, err := s.All()
+				if err != nil || len(list) != 1 {
+					t.Fatalf("there are %v, %v", list, err)
+				}
+				state := list[0].AccessToken
+				if !list[0].Ended.IsZero() && list[0].RefreshToken == "" && list[0].Account == "alice" {
+					state = "ended"
+				}
+				if state != test.want {
+					t.Errorf("stored is %q, want %q", state, test.want)
+				}
+			})
+		}
+	})
 }
 
 // TestEnded: an ended login is not refreshed again, and a login that is gone is not either.
 func TestEnded(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "logins"), logins.Options{})
-	put(t, s, login("one", "a"))
-	never := func(context.Context, logins.Login) (logins.Login, error) {
-		t.Error("the issuer is asked")
-		return logins.Login{}, nil
-	}
-	refuse := func(_ context.Context, l logins.Login) (logins.Login, error) { return l, logins.ErrEnded }
-	if _, err := s.Refresh(t.Context(), login("one", "").Key, "access-a", refuse); !errors.Is(err, logins.ErrEnded) {
-		t.Errorf("refused: %v", err)
-	}
-	for _, stale := range []string{"access-a", ""} {
-		if _, err := s.Refresh(t.Context(), login("one", "").Key, stale, never); !errors.Is(err, logins.ErrEnded) {
-			t.Errorf("refused before: %v", err)
+	onPlaces(t, func(t *testing.T, again func() *logins.Store) {
+		s := again()
+		put(t, s, login("one", "a"))
+		never := func(context.Context, logins.Login) (logins.Login, error) {
+			t.Error("the issuer is asked")
+			return logins.Login{}, nil
 		}
-	}
-	if _, err := s.Refresh(t.Context(), login("two", "").Key, "x", never); !errors.Is(err, logins.ErrNone) {
-		t.Errorf("of nobody: %v", err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Refresh(t.Context(), login("one", "").Key, "x", never); err == nil {
-		t.Error("a closed store refreshes")
-	}
+		refuse := func(_ context.Context, l logins.Login) (logins.Login, error) { return l, logins.ErrEnded }
+		if _, err := s.Refresh(t.Context(), login("one", "").Key, "access-a", refuse); !errors.Is(err, logins.ErrEnded) {
+			t.Errorf("refused: %v", err)
+		}
+		for _, stale := range []string{"access-a", ""} {
+			if _, err := s.Refresh(t.Context(), login("one", "").Key, stale, never); !errors.Is(err, logins.ErrEnded) {
+				t.Errorf("refused before: %v", err)
+			}
+		}
+		if _, err := s.Refresh(t.Context(), login("two", "").Key, "x", never); !errors.Is(err, logins.ErrNone) {
+			t.Errorf("of nobody: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Refresh(t.Context(), login("one", "").Key, "x", never); err == nil {
+			t.Error("a closed store refreshes")
+		}
+	})
 }
 
 // TestUnsaved: a fresh login that cannot be written is used, and is written when that is possible again or when the store closes.
@@ -329,34 +335,35 @@ func TestUnsaved(t *testing.T) {
 
 // TestCloseWaiting: the end of a store does not wait for another process that refreshes a login.
 func TestCloseWaiting(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "logins")
-	a, b := open(t, dir, logins.Options{}), open(t, dir, logins.Options{})
-	put(t, a, login("one", "a"))
-	asked, goOn := make(chan struct{}), make(chan struct{})
-	var both sync.WaitGroup
-	both.Go(func() {
-		_, err := a.Refresh(t.Context(), login("one", "").Key, "access-a", func(_ context.Context, l logins.Login) (logins.Login, error) {
-			close(asked)
-			<-goOn
-			l.AccessToken = "fresh"
-			return l, nil
+	onPlaces(t, func(t *testing.T, again func() *logins.Store) {
+		a, b := again(), again()
+		put(t, a, login("one", "a"))
+		asked, goOn := make(chan struct{}), make(chan struct{})
+		var both sync.WaitGroup
+		both.Go(func() {
+			_, err := a.Refresh(t.Context(), login("one", "").Key, "access-a", func(_ context.Context, l logins.Login) (logins.Login, error) {
+				close(asked)
+				<-goOn
+				l.AccessToken = "fresh"
+				return l, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
 		})
-		if err != nil {
+		<-asked
+		both.Go(func() {
+			_, err := b.Refresh(t.Context(), login("one", "").Key, "access-a", nil)
+			if err == nil || !strings.Contains(err.Error(), "closed") {
+				t.Errorf("the refresh that waits: %v", err)
+			}
+		})
+		if err := b.Close(); err != nil { // before or after that has begun
 			t.Error(err)
 		}
+		close(goOn)
+		both.Wait()
 	})
-	<-asked
-	both.Go(func() {
-		_, err := b.Refresh(t.Context(), login("one", "").Key, "access-a", nil)
-		if err == nil || !strings.Contains(err.Error(), "closed") {
-			t.Errorf("the refresh that waits: %v", err)
-		}
-	})
-	if err := b.Close(); err != nil { // before or after that has begun
-		t.Error(err)
-	}
-	close(goOn)
-	both.Wait()
 }
 
 // TestKilled kills a process at each step of a refresh. The file stays whole, the locks are free, and the login counts unless

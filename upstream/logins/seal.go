@@ -86,8 +86,10 @@ func seal(h header, key []byte, list []Login) ([]byte, error) {
 	if file := append(line, data...); len(file) <= maxFile {
 		return file, nil
 	}
-	return nil, errors.New("the logins do not fit into 4 MiB: sign out of servers that are no longer needed, with mcsh logout")
+	return nil, errFull
 }
+
+var errFull = errors.New("the logins do not fit into 4 MiB: sign out of servers that are no longer needed, with mcsh logout")
 
 // open returns the logins of what follows the header.
 func (h header) open(key, rest []byte) ([]Login, error) {
@@ -113,14 +115,9 @@ func newGCM(key []byte) (cipher.AEAD, error) {
 
 // decode reads a list of logins, which must be as [seal] writes it.
 func decode(data []byte) ([]Login, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields() // the next writer would lose them
 	var list []Login
-	if err := d.Decode(&list); err != nil {
-		return nil, errors.New("its logins cannot be read; another version of this program may have written them" + anew)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something follows its logins" + anew)
+	if err := strictly(data, &list); err != nil {
+		return nil, err
 	}
 	if len(list) > maxLogins {
 		return nil, fmt.Errorf("it has %d logins, more than %d"+anew, len(list), maxLogins)
@@ -134,4 +131,17 @@ func decode(data []byte) ([]Login, error) {
 		}
 	}
 	return list, nil
+}
+
+// strictly reads JSON that has nothing else than v.
+func strictly(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields() // the next writer would lose them
+	if err := d.Decode(v); err != nil {
+		return errors.New("its logins cannot be read; another version of this program may have written them" + anew)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("something follows its logins" + anew)
+	}
+	return nil
 }

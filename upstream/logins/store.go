@@ -2,13 +2,8 @@ package logins
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -16,21 +11,10 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Options say how a store seals its file.
-type Options struct {
-	KeyFile string  // with a key of 32 bytes; empty: none
-	Keyring Keyring // nil: none
-
-	KeyringWait time.Duration // for one answer of the keyring; 0: 2 s
-}
-
-// A Store keeps logins in a directory, which processes share. Its methods may be called concurrently.
+// A Store keeps logins in a place that processes share. Its methods may be called concurrently.
 type Store struct {
-	path string // of the file
-	keys *keys
-
-	reading sync.Mutex // held while the file is read
-	last    snapshot   // guarded by reading
+	place    place
+	turnWait time.Duration // for others that refresh or delete the same login
 
 	mu      sync.Mutex
 	unsaved []unsaved       // guarded by mu
@@ -41,32 +25,35 @@ type Store struct {
 	refreshes singleflight.Group // of this process, by login and stale token
 }
 
-// A snapshot is the file as it was read.
-type snapshot struct {
-	file   *os.File // which is kept open, so that its inode names no other file; nil: there is none
-	info   fs.FileInfo
-	header header
-	logins []Login
+// A place is where the logins are. Its methods may be called concurrently, and end in a bounded time.
+type place interface {
+	// read returns the logins, which its caller leaves as they are. Unless they have to be the newest, they may be those of a moment ago.
+	read(ctx context.Context, newest bool) ([]Login, error)
+
+	// change replaces the logins by those that edit makes of the newest ones, which it leaves as they are. No change of others gets lost
+	// between the two. It may call edit again; the last call counts.
+	change(ctx context.Context, edit func([]Login) ([]Login, error)) error
+
+	// lock waits until no other process replaces the login, at most until still says that the login is no longer as it was. The error
+	// is that of still then.
+	lock(ctx context.Context, l Login, still func(context.Context) error) (turn, error)
+
+	// where is [Store.Place].
+	where(ctx context.Context) (text string, sealed bool, err error)
+
+	// usable is [Store.Usable].
+	usable() error
+
+	close() error
+}
+
+func newStore(p place, turnWait time.Duration) *Store {
+	closing, end := context.WithCancelCause(context.Background())
+	return &Store{place: p, turnWait: turnWait, closing: closing, end: end}
 }
 
 // step is called at the steps of a change. Tests replace it to end the process there.
 var step = func(string) {}
-
-// Open opens the store of a directory. A change makes the directory and the file in it if they are missing. A directory or file
-// that cannot be used is an error of the first method that needs it.
-func Open(dir string, o Options) (*Store, error) {
-	if o.KeyFile != "" {
-		if _, err := readKeyFile(o.KeyFile); err != nil {
-			return nil, err
-		}
-	}
-	closing, end := context.WithCancelCause(context.Background())
-	return &Store{
-		path:    filepath.Join(dir, "logins"),
-		keys:    &keys{file: o.KeyFile, ring: guarded(o.Keyring, o.KeyringWait)},
-		closing: closing, end: end,
-	}, nil
-}
 
 // errClosed is the error of refreshes that a closed store does not begin.
 var errClosed = errors.New("the store of logins is closed")
@@ -77,35 +64,24 @@ func (s *Store) Close() error {
 	s.end(errClosed)
 	s.mu.Unlock()
 	s.running.Wait()
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	return s.forget()
-}
-
-// forget makes the next reader read the file. The caller holds reading.
-func (s *Store) forget() error {
-	f := s.last.file
-	s.last = snapshot{}
-	if f == nil {
-		return nil
-	}
-	return f.Close()
+	return s.place.close()
 }
 
 // All returns all logins, sorted by server.
 func (s *Store) All() ([]Login, error) {
-	now, err := s.read(context.Background())
-	return s.withUnsaved(now.logins), err
+	now, err := s.place.read(context.Background(), true)
+	return s.withUnsaved(now), err
 }
 
-// Of returns the logins of one configured server, or those of them with a resource unless that is empty.
+// Of returns the logins of one configured server, or those of them with a resource unless that is empty. In a shared store they may
+// be those of a second ago, or of 30 s ago while the store does not answer.
 func (s *Store) Of(server, resource string) ([]Login, error) {
-	now, err := s.read(context.Background())
+	now, err := s.place.read(context.Background(), false)
 	if err != nil {
 		return nil, err
 	}
 	var found []Login
-	for _, l := range s.withUnsaved(now.logins) {
+	for _, l := range s.withUnsaved(now) {
 		if l.Server == server && (resource == "" || l.Resource == resource) {
 			found = append(found, l)
 		}
@@ -115,97 +91,15 @@ func (s *Store) Of(server, resource string) ([]Login, error) {
 
 // Place says where the tokens are, for people, and whether they are sealed. Without a file it is empty.
 func (s *Store) Place() (text string, sealed bool, err error) {
-	now, err := s.read(context.Background())
-	if err != nil || now.header.kind == "" {
-		return "", false, err
-	}
-	return map[string]string{
-		inKeyring: s.path + ", sealed with a key in the keyring",
-		inKeyFile: s.path + ", sealed with the key file",
-		plain:     s.path + ", not sealed: only its permissions protect it",
-	}[now.header.kind], now.header.kind != plain, nil
+	return s.place.where(context.Background())
 }
 
-// Usable says why the directory cannot be used, if so. It neither makes it nor reads the file, whose key may be slow to get.
-func (s *Store) Usable() error {
-	if err := checkDir(filepath.Dir(s.path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the directory of logins: %w", err)
-	}
-	return nil
-}
+// Usable says why the place cannot be used, if so, as far as that is known without reading it: its key may be slow to get.
+func (s *Store) Usable() error { return s.place.usable() }
 
-// Writable fails if a change would fail now. It writes the file as it is.
+// Writable fails if a change would fail now. It writes the logins as they are.
 func (s *Store) Writable(ctx context.Context) error {
 	return s.change(ctx, func(list []Login) ([]Login, error) { return list, nil })
-}
-
-// read returns the content of the file, which it reads if it has changed.
-func (s *Store) read(ctx context.Context) (snapshot, error) {
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	if err := s.Usable(); err != nil {
-		return snapshot{}, err
-	}
-	there, err := os.Lstat(s.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return snapshot{}, s.forget()
-	case err != nil:
-		return snapshot{}, s.broken(err)
-	case s.last.file != nil && os.SameFile(there, s.last.info) && there.ModTime().Equal(s.last.info.ModTime()) && there.Size() == s.last.info.Size():
-		return s.last, nil
-	}
-	now, err := s.load(ctx)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) { // somebody removed it just now
-			return snapshot{}, s.forget()
-		}
-		return snapshot{}, s.broken(err)
-	}
-	if err := s.forget(); err != nil {
-		return snapshot{}, errors.Join(err, now.file.Close())
-	}
-	s.last = now
-	return now, nil
-}
-
-// load reads the file.
-func (s *Store) load(ctx context.Context) (now snapshot, err error) {
-	f, err := openOwn(s.path, os.O_RDONLY)
-	if err != nil {
-		return now, err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
-	info, err := f.Stat()
-	if err != nil {
-		return now, err
-	}
-	data, err := readFile(f)
-	if err != nil {
-		return now, err
-	}
-	h, rest, err := parseHeader(data)
-	if err != nil {
-		return now, err
-	}
-	key, err := s.keys.of(ctx, h)
-	if err != nil {
-		return now, err
-	}
-	list, err := h.open(key, rest)
-	return snapshot{f, info, h, list}, err
-}
-
-// broken is the error of a file that cannot be used. It stays as it is.
-func (s *Store) broken(err error) error {
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("the file of logins: %w", err)
-	}
-	return fmt.Errorf("the file of logins %s was left as it is: %w", s.path, err)
 }
 
 // Put keeps a login, in the place of one with the same key.
@@ -229,100 +123,86 @@ func (s *Store) Put(ctx context.Context, l Login) error {
 // Delete removes a login and returns it. It waits for a refresh of it, so that the returned tokens are the last ones. Without the
 // login the error wraps [ErrNone].
 func (s *Store) Delete(ctx context.Context, k Key) (Login, error) {
-	unlock, err := s.lockLogin(ctx, k)
+	for {
+		old, err := s.stored(ctx, k)
+		if err == nil {
+			old, err = s.delete(ctx, old)
+		}
+		if !errors.Is(err, errMoved) {
+			return old, err
+		}
+	}
+}
+
+func (s *Store) delete(ctx context.Context, old Login) (Login, error) {
+	turn, err := s.lockInTurn(ctx, old)
 	if err != nil {
 		return Login{}, err
 	}
-	defer unlock()
-	var gone Login
+	var how outcome
+	defer func() { turn.end(how) }()
 	err = s.change(ctx, func(list []Login) ([]Login, error) {
-		at, found := find(list, k)
-		if !found {
-			return nil, fmt.Errorf("%s: %w", k.Server, ErrNone)
+		at, err := indexOf(list, old)
+		if err != nil {
+			return nil, err
 		}
-		gone = list[at]
 		return slices.Delete(list, at, at+1), nil
 	})
-	if err == nil || errors.Is(err, ErrNone) {
-		_ = os.Remove(s.lockOf(k)) // those who wait for it notice; an empty file that stays does no harm
+	if err != nil {
+		return Login{}, err
 	}
-	return gone, err
+	how = deleted
+	return old, nil
 }
 
 func find(list []Login, k Key) (int, bool) {
 	return slices.BinarySearchFunc(list, k, func(l Login, k Key) int { return l.compare(k) })
 }
 
-// change replaces the logins by what edit makes of a copy of them, in one process at a time.
+// errMoved is the error of a login that somebody has replaced.
+var errMoved = errors.New("somebody has replaced the login meanwhile")
+
+// indexOf returns where a login is. The error wraps [ErrNone] without it, and is errMoved if it is no longer as it was.
+func indexOf(list []Login, old Login) (int, error) {
+	at, found := find(list, old.Key)
+	switch {
+	case !found:
+		return 0, fmt.Errorf("%s: %w", old.Server, ErrNone)
+	case !list[at].sameTokens(old):
+		return at, errMoved
+	}
+	return at, nil
+}
+
+// change replaces the logins by what edit makes of a copy of them, with the fresher ones of this process.
 func (s *Store) change(ctx context.Context, edit func([]Login) ([]Login, error)) error {
-	if err := s.Usable(); err != nil {
-		return err
+	var list []Login
+	err := s.place.change(ctx, func(now []Login) (_ []Login, err error) {
+		list, err = edit(s.withUnsaved(now))
+		return list, err
+	})
+	if err == nil {
+		s.saved(list)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, changeWait, errors.New("another process is changing the logins"))
-	defer cancel()
-	unlock, err := lockFile(ctx, s.path+".lock")
-	if err != nil {
-		return fmt.Errorf("waiting to change the logins: %w", err)
-	}
-	defer unlock()
-	step("locked")
-	now, err := s.read(ctx)
-	if err != nil {
-		return err
-	}
-	list, err := edit(s.withUnsaved(now.logins))
-	if err != nil {
-		return err
-	}
-	var was *header
-	if now.header.kind != "" {
-		was = &now.header
-	}
-	h, key, err := s.keys.choose(ctx, was, len(now.logins) == 0, len(list) > 0)
-	if err != nil {
-		return s.broken(err)
-	}
-	data, err := seal(h, key, list)
-	if err != nil {
-		return err
-	}
-	if err := replaceFile(s.path, data); err != nil {
-		return fmt.Errorf("writing the logins: %w", err)
-	}
-	s.saved(list)
-	return nil
+	return err
 }
 
-// changeWait bounds the wait for a change of another process, which takes a moment.
+// changeWait bounds the wait for changes of others, which take a moment.
 const changeWait = 30 * time.Second
-
-// lockOf names the file that is locked while a login is refreshed.
-func (s *Store) lockOf(k Key) string {
-	sum := sha256.Sum256([]byte(k.text()))
-	return filepath.Join(filepath.Dir(s.path), "refresh-"+hex.EncodeToString(sum[:16])+".lock")
-}
-
-// lockLogin takes the lock of a login.
-func (s *Store) lockLogin(ctx context.Context, k Key) (unlock func(), err error) {
-	if unlock, err = lockFile(ctx, s.lockOf(k)); err != nil {
-		return nil, fmt.Errorf("waiting for others that refresh the login of %s: %w", k.Server, err)
-	}
-	return unlock, nil
-}
 
 // savePause is the time between two attempts to write a fresh login.
 const savePause = time.Second
 
-// An unsaved login is fresh, and could not be written. It counts until somebody replaces or deletes the old one in the file.
+// An unsaved login is fresh, and could not be written. It counts until somebody replaces or deletes the old one in the place.
 type unsaved struct{ old, fresh Login }
 
-// withUnsaved returns a copy of the logins of the file, with the fresher ones of this process.
+// withUnsaved returns a copy of the logins of the place, with the fresher ones of this process.
 func (s *Store) withUnsaved(list []Login) []Login {
 	list = slices.Clone(list)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, u := range s.unsaved {
-		if at, found := find(list, u.old.Key); found && list[at].sameTokens(u.old) {
+		if at, err := indexOf(list, u.old); err == nil {
 			list[at] = u.fresh
 		}
 	}
@@ -348,12 +228,12 @@ func (s *Store) saveLater(old, fresh Login) {
 	})
 }
 
-// saved forgets what the file, with these logins now, has or no longer needs.
+// saved forgets what the place, with these logins now, has or no longer needs.
 func (s *Store) saved(list []Login) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unsaved = slices.DeleteFunc(s.unsaved, func(u unsaved) bool {
-		at, found := find(list, u.old.Key)
-		return !found || !list[at].sameTokens(u.old)
+		_, err := indexOf(list, u.old)
+		return err != nil
 	})
 }
