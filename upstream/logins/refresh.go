@@ -133,7 +133,7 @@ type outcome int
 
 const (
 	unchanged outcome = iota // others may replace the login at once
-	replaced                 // the login is another one, also if that could not be written yet
+	replaced                 // the login is another one, even if that could not be written yet
 	deleted
 )
 
