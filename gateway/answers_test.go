@@ -104,6 +104,7 @@ const accepted = `{"action":"accept","content":{"name":"Ann","n":900719925474099
 // TestAnswers: the answers of a client reach the call that they belong to once, as the client has written them. Others do not,
 // and the gateway does not say why.
 func TestAnswers(t *testing.T) {
+	t.Parallel() // it waits
 	const right = `{"action":"accept","content":{"n":9007199254740993,"name":"Ann"}}`
 	plan := asks(nameForm)
 	tests := map[string]struct {

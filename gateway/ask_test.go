@@ -223,6 +223,7 @@ const (
 
 // TestAsks: a question of a server reaches the client in the middle of the call, says who asks, and its answer comes back.
 func TestAsks(t *testing.T) {
+	t.Parallel() // it waits
 	accept := func(content map[string]any) func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
 		return func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept", Content: content}, nil

@@ -77,6 +77,7 @@ func hostHTTP(stateless bool) func(t testing.TB) dialing {
 // TestAsksThrough: two callers with several calls each, of pipelines and of a tool by its own name, see only their own questions,
 // whatever the eras of the clients and of the server are.
 func TestAsksThrough(t *testing.T) {
+	t.Parallel() // it waits
 	calls := parttest.Times(4, 8)
 	for name, server := range map[string]func(t testing.TB) upstream.Server{
 		"a program, 2025-11-25": hostOver(upstream.OnlyOlder, hostProgram),

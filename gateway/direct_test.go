@@ -345,6 +345,7 @@ func (p post) params() string {
 
 // TestDirectSame sends everything both ways, beside the SDK and through it.
 func TestDirectSame(t *testing.T) {
+	t.Parallel()
 	b := newBothWays(t)
 	for era, call := range b.calls() {
 		for _, tt := range changes {

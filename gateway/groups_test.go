@@ -496,6 +496,7 @@ func probed(ctx context.Context, agent *mcp.ClientSession, i int, foreign, run s
 // TestGroupsHideServers: no reply to a caller has the name of a server outside its groups, and the reply about such a server
 // is that about one that is not there. A caller who may see it has other replies, so that the probes can fail.
 func TestGroupsHideServers(t *testing.T) {
+	t.Parallel()
 	g := newGroupedOver(t, gateway.Options{}, upstream.Options{Pin: true})
 	url, callers := everyone(t, g, false)
 	g.members[canary+"-1"].Add(mcptest.Tool{Name: canary + "_new", Text: "x"})
@@ -832,7 +833,7 @@ func whatAgentGets(t *testing.T, agent *mcp.ClientSession) (got []string) {
 
 // TestGroupNotices: a client hears of changed lists of its own servers, and not of others.
 func TestGroupNotices(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel()
 	for _, era := range eras {
 		for name, tools := range map[string]bool{era: false, era + " tools": true} {
 			t.Run(name, func(t *testing.T) {

@@ -147,6 +147,7 @@ func TestManyTools(t *testing.T) {
 
 // TestListPages: pages of the list hold every tool once, in order.
 func TestListPages(t *testing.T) {
+	t.Parallel()
 	servers, _ := recordedServers(t)
 	w := agentOf(t, mcptest.Pool(t, servers))
 	whole := w.list(t, map[string]any{"detail": "names"})
@@ -278,6 +279,7 @@ func TestShapesAreListed(t *testing.T) {
 
 // TestManyMoreTools: thousands of tools, with long names, fit an overview too.
 func TestManyMoreTools(t *testing.T) {
+	t.Parallel()
 	servers := map[string]*mcptest.Upstream{}
 	for i := range 30 {
 		var tools []mcptest.Tool

@@ -87,6 +87,7 @@ func readAll(t testing.TB, agent *mcp.ClientSession, uri string) (all []byte, pa
 // TestLongOutput: a result of 2 MB, of 10 MB at night, answers within the budget, and pages back byte for byte; a further
 // pipeline begins from it without another call.
 func TestLongOutput(t *testing.T) {
+	t.Parallel()
 	w := newKeptWorld(t, runs.Options{})
 	lines, page := parttest.Times(40_000, 200_000), parttest.Times(399_999, 3_999_999)
 	text, result := w.execute(t, "["+dumpStage(lines)+"]", "max_output", 5000)
@@ -140,6 +141,7 @@ func TestJQIterations(t *testing.T) {
 
 // TestOutputPages: pages end between characters; bytes that are no text come as they are; wrong URIs are refused.
 func TestOutputPages(t *testing.T) {
+	t.Parallel()
 	w := newKeptWorld(t, runs.Options{Output: 1 << 20})
 	_, result := w.execute(t, `[{"type":"command","command":"jq","args":["-n","-j","\"aé日🙂\""]},{"type":"command","command":"head","args":["-c","8"]}]`)
 	uri := "mcsh://runs/" + result.Meta["mcsh/report"].(map[string]any)["run"].(string) + "/output"

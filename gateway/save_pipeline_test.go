@@ -152,6 +152,7 @@ func TestSavedVersions(t *testing.T) {
 
 // TestSaveMistakes: what is wrong is refused with a hint by which the next try is right, and leaves nothing behind.
 func TestSaveMistakes(t *testing.T) {
+	t.Parallel()
 	g, store := newSaving(t)
 	alice, bob := g.as(t, "alice", eras[0]), g.as(t, "bob", eras[0])
 	_, run := pipe(t, alice, itemNames)
@@ -249,6 +250,7 @@ func TestSaveStoreDown(t *testing.T) {
 
 // TestSaveMost: an agent cannot save without end.
 func TestSaveMost(t *testing.T) {
+	t.Parallel()
 	g, _ := newSaving(t)
 	alice := g.as(t, "alice", eras[0])
 	for i := range pipelines.MaxPrivate + 1 {
@@ -262,6 +264,7 @@ func TestSaveMost(t *testing.T) {
 // TestSaveAnonymous: a caller that nobody can tell from others is shown no tool to save with, and saves nothing. The one client on
 // standard input and output, and a caller with an identity, have the tool. A gateway that does not allow it has no such tool.
 func TestSaveAnonymous(t *testing.T) {
+	t.Parallel()
 	set := pipelines.NewSet(pipelines.NewStore(t.TempDir()), stages.Deps{}, unchanged)
 	lists := func(agent *mcp.ClientSession) bool {
 		list, err := agent.ListTools(t.Context(), nil)

@@ -119,6 +119,7 @@ const (
 
 // TestSavedValues: parameters are values, whatever they look like. A case that fails calls nothing.
 func TestSavedValues(t *testing.T) {
+	t.Parallel()
 	huge := strings.Repeat("x", 100<<10) // more than any command takes
 	w := newSavedWorld(t, nil, nil, map[string]string{
 		"add": addAll, "jq": jqOf, "grep": grep,
@@ -625,6 +626,7 @@ func TestSavedAsks(t *testing.T) {
 
 // TestSavedServer: the error of an unknown server names that of the saved pipelines, where the caller may know of one.
 func TestSavedServer(t *testing.T) {
+	t.Parallel()
 	ours := map[string]string{"one": `{"description":"d","pipeline":[{"type":"tool","server":"shop","name":"get_item","args":{"id":1}}]}`}
 	alone := map[string]string{"one": `{"description":"d","pipeline":[{"type":"preview"}]}`}
 	for name, test := range map[string]struct {

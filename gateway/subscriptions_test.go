@@ -306,6 +306,7 @@ func TestVanishedSubscribers(t *testing.T) {
 
 // TestSubscriptionsAreBounded: one session and one caller cannot subscribe without end, and what ends makes room.
 func TestSubscriptionsAreBounded(t *testing.T) {
+	t.Parallel() // it waits
 	w := newWatched(t)
 	var uris []string
 	for i := range 300 {

@@ -25,7 +25,7 @@ import (
 // TestMain builds the sandbox worker that the tests use, as it ships: without the race detector's weight.
 func TestMain(m *testing.M) {
 	mcptest.RunChild(childServers)
-	parttest.Overlap()
+	parttest.Overlap(6)
 	dir, err := os.MkdirTemp("", "mcsh-worker")
 	if err != nil {
 		panic(err)

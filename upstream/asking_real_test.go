@@ -65,6 +65,7 @@ func everythingServers(t *testing.T) map[string]func(t *testing.T) upstream.Serv
 
 // TestEverythingAsks: server-everything asks its callers; what it lists depends on what they have declared.
 func TestEverythingAsks(t *testing.T) {
+	t.Parallel() // it waits
 	for name, dial := range everythingServers(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +109,7 @@ func TestEverythingAsks(t *testing.T) {
 
 // TestPythonAsks: a server of the Python SDK asks in both eras, two callers at the same time.
 func TestPythonAsks(t *testing.T) {
+	t.Parallel() // it waits
 	fetch := os.Getenv("MCSH_TEST_FETCH")
 	if fetch == "" {
 		parttest.Missing(t, "MCSH_TEST_FETCH does not name mcp-server-fetch, which comes with the SDK; .ci/run parts installs it")

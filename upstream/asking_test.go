@@ -369,6 +369,7 @@ func askTwice(t *testing.T, p *upstream.Pool, tool string, certain bool) {
 
 // TestQuestionsInResults: what only the newer era has, and its bounds.
 func TestQuestionsInResults(t *testing.T) {
+	t.Parallel() // it waits
 	for _, m := range media() {
 		if !m.newer {
 			continue

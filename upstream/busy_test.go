@@ -18,6 +18,7 @@ import (
 // TestBusyServer: a call that a 503 answers is tried again where that does no harm, and where the server has said when to
 // come back: without that a proxy may have lost the server while it worked.
 func TestBusyServer(t *testing.T) {
+	t.Parallel() // it waits
 	for _, tt := range []struct {
 		name  string
 		tool  mcptest.Tool

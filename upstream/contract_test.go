@@ -34,12 +34,14 @@ var children = map[string]func(){
 }
 
 func TestInProcess(t *testing.T) {
+	t.Parallel() // it waits
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
 		return upstreamtest.Subject{Small: !parttest.Night(), Server: upstream.Server{Dial: upstreamtest.NewServer().Dial}}
 	})
 }
 
 func TestStdio(t *testing.T) {
+	t.Parallel() // it waits
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
 		return upstreamtest.Subject{
 			Server: upstream.Server{Dial: upstream.Stdio(mcptest.Child(t, "suite"))},
@@ -64,6 +66,7 @@ func TestStdioBanner(t *testing.T) {
 }
 
 func TestHTTP(t *testing.T) {
+	t.Parallel() // it waits
 	for name, o := range map[string]*mcp.StreamableHTTPOptions{
 		"stateful SSE":   {},
 		"stateful JSON":  {JSONResponse: true},
@@ -107,6 +110,7 @@ func forgetSessions(t *testing.T, s *mcptest.Upstream) {
 }
 
 func TestLegacySSE(t *testing.T) {
+	t.Parallel() // it waits
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
 		web := upstreamtest.NewServer().SSE(t)
 		return upstreamtest.Subject{Small: !parttest.Night(), Server: upstream.Server{Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL, LegacySSE: true})}}

@@ -124,6 +124,7 @@ func TestBreaker(t *testing.T) {
 
 // TestKilledGateway kills a gateway without a chance to clean up: what it started behind a shell ends too.
 func TestKilledGateway(t *testing.T) {
+	t.Parallel() // it waits
 	if runtime.GOOS != "linux" {
 		t.Skip("the kernel of Linux ends the children of a process that was killed")
 	}

@@ -58,6 +58,7 @@ func (l *limiter) refuses(id json.Number) bool {
 // TestRateLimitedItems: a server behind a rate limit, with items that fail for good. Over real HTTP the order is kept, what
 // stands for each item is exact, nobody comes back before the time, and a tool with effects is called once for each item.
 func TestRateLimitedItems(t *testing.T) {
+	t.Parallel() // it waits
 	const wait = 500 * time.Millisecond
 	n := parttest.Times(300, 1000)
 	for _, tool := range []string{"look", "change"} {

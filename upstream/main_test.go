@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 	maps.Copy(children, askingChildren)
 	children["live"] = func() { mcptest.NewLive("doc://1", "doc://2").ServeStdio() }
 	children["conformance"] = conformanceClient
-	parttest.Overlap()
+	parttest.Overlap(12)
 	mcptest.Main(m, children)
 }
 

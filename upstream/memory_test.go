@@ -238,6 +238,7 @@ func TestHungServerIsWaitedForOnce(t *testing.T) {
 // TestColdAndWarmStart: of twenty servers one is dead and one hangs. The others can be used as soon as they are there;
 // and after a restart all that were there before are listed without waiting for any.
 func TestColdAndWarmStart(t *testing.T) {
+	t.Parallel() // it waits
 	dir := t.TempDir()
 	dead := func(context.Context) (mcp.Transport, error) { return nil, errors.New("no such program") }
 	servers := func(open <-chan struct{}) []upstream.Server {

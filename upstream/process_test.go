@@ -268,6 +268,7 @@ func TestNoSuchCommand(t *testing.T) {
 
 // TestNoOrphans runs a server behind a shell that starts another child, and wants all of them gone with the pool.
 func TestNoOrphans(t *testing.T) {
+	t.Parallel() // it waits
 	sh, err := os.Stat("/bin/sh")
 	if err != nil || sh.IsDir() {
 		t.Skip("there is no /bin/sh")

@@ -37,6 +37,7 @@ func repeat(status int) http.HandlerFunc {
 // TestSecretsStayHome fails to reach servers in every way there is: nothing of their addresses but scheme and host is
 // in a message, and nothing of their headers.
 func TestSecretsStayHome(t *testing.T) {
+	t.Parallel() // it waits
 	serve := func(h http.HandlerFunc) string {
 		s := httptest.NewServer(h)
 		t.Cleanup(s.Close)

@@ -58,6 +58,7 @@ func (hung) List(ctx context.Context, _ string) iter.Seq2[store.Object, error] {
 
 // TestSharedShapesHung: nobody waits for a store that does not answer, neither a list nor a call.
 func TestSharedShapesHung(t *testing.T) {
+	t.Parallel() // it waits
 	p := staticPool(t, upstream.Options{Shapes: state.NewShared(hung{})}, upstream.Server{Name: "s", Dial: issuesServer(issuesSchema, issuesText).Dial})
 	if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "list_issues"}); err != nil {
 		t.Error(err)

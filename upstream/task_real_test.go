@@ -44,6 +44,7 @@ func (c *cutOnce) CallTool(ctx context.Context, call stages.Call) (stages.Result
 
 // TestTaskEverything runs the tool of server-everything that answers with a task, in a pipeline that is cut off and continued.
 func TestTaskEverything(t *testing.T) {
+	t.Parallel() // it waits
 	const everything = "@modelcontextprotocol/server-everything"
 	script := filepath.Join(parttest.Packages(t, everything), everything, "dist", "index.js")
 	// The program is unused between two requests for the task, but it is not ended.
@@ -78,6 +79,7 @@ func TestTaskEverything(t *testing.T) {
 // TestTaskEverythingAsks: a task of server-everything asks in the middle of its work, over each transport, and the answer is in
 // its result.
 func TestTaskEverythingAsks(t *testing.T) {
+	t.Parallel() // it waits
 	for name, dial := range everythingServers(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

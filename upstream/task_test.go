@@ -39,6 +39,7 @@ const taskResult = `done: {"n":1}`
 
 // TestTasks: a tool that answers with a task is waited for, in both forms, and what the server says of the task is progress.
 func TestTasks(t *testing.T) {
+	t.Parallel() // it waits
 	for form, newer := range taskForms {
 		t.Run(form, func(t *testing.T) {
 			s := &mcptest.Tasks{Newer: newer, Working: 3, Members: `,"statusMessage":"half\u0007 way","pollInterval":1,"pollIntervalMs":1`}
@@ -113,6 +114,7 @@ func inBothForms(members string) string {
 
 // TestTaskFaults are the faults of servers with tasks: what becomes of the call, and whether the task is cancelled.
 func TestTaskFaults(t *testing.T) {
+	t.Parallel() // it waits
 	const said = `"status":"working","pollInterval":1,"pollIntervalMs":1`
 	long := strings.Repeat("x", 1<<20)
 	many := func(n int) string {
@@ -219,6 +221,7 @@ func both(a, b func(mcptest.TaskRequest) string) func(mcptest.TaskRequest) strin
 
 // TestTaskEnds: a wait that ends before the task does, for each reason, with a task that is kept and one that is not.
 func TestTaskEnds(t *testing.T) {
+	t.Parallel() // it waits
 	for _, tt := range []struct {
 		name      string
 		server    func(*upstream.Server)
@@ -280,6 +283,7 @@ func TestTaskTime(t *testing.T) {
 // TestTaskQuestions: a task of the newer form asks the caller, all questions at once and each once; without a caller it gets a
 // refusal. The time of the call stands still meanwhile.
 func TestTaskQuestions(t *testing.T) {
+	t.Parallel() // it waits
 	const asks = `{"taskId":"t-1","status":"input_required","pollIntervalMs":1,"inputRequests":{` +
 		`"a":{"method":"elicitation/create","params":{"message":"Which?","requestedSchema":{"type":"object","properties":{}}}},` +
 		`"b\u0022":{"method":"elicitation/create","params":{"mode":"url","url":"https://example.com/"}}}}`
@@ -416,6 +420,7 @@ func TestTaskSignIn(t *testing.T) {
 
 // TestTaskWhole: a client that calls a tool by a name of its own gets the result of the task as the server has written it.
 func TestTaskWhole(t *testing.T) {
+	t.Parallel() // it waits
 	for form, newer := range taskForms {
 		t.Run(form, func(t *testing.T) {
 			s := &mcptest.Tasks{Newer: newer, Working: 2}
@@ -495,6 +500,7 @@ func TestTaskHandles(t *testing.T) {
 
 // TestTaskSize: the result of a task is bounded as any other, and nothing of it stays in memory.
 func TestTaskSize(t *testing.T) {
+	t.Parallel() // it waits
 	for form, newer := range taskForms {
 		for _, size := range []int{10 << 10, 8 << 20} {
 			t.Run(fmt.Sprintf("%s, %d", form, size), func(t *testing.T) {
@@ -516,6 +522,7 @@ func TestTaskSize(t *testing.T) {
 
 // TestTaskSlots: a task is a call in flight until its end.
 func TestTaskSlots(t *testing.T) {
+	t.Parallel() // it waits
 	s := &mcptest.Tasks{Working: 2}
 	server := s.Serve(t)
 	server.Concurrency = 1

@@ -125,6 +125,7 @@ func TestListChanges(t *testing.T) {
 // TestListChangesAllTheTime: a server that changes its list ten times a second has it fetched less and less often, and as
 // soon as before once it has been calm for a while. So has one whose tools refuse their arguments.
 func TestListChangesAllTheTime(t *testing.T) {
+	t.Parallel() // it waits
 	refusing := func(context.Context, json.RawMessage) (string, error) {
 		return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no"}
 	}

@@ -28,7 +28,7 @@ import (
 
 // TestMain lets all tests that wait do so at the same time.
 func TestMain(m *testing.M) {
-	parttest.Overlap()
+	parttest.Overlap(6)
 	os.Exit(m.Run())
 }
 

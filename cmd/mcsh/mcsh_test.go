@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 type overlapping struct{ *testing.M }
 
 func (o overlapping) Run() int {
-	parttest.Overlap()
+	parttest.Overlap(6)
 	return o.M.Run()
 }
 

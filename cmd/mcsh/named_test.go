@@ -34,6 +34,7 @@ func odd(t *testing.T) map[string]string {
 // A flag or a variable may name no file: the error says so, without waiting for it or reading all of it. Where mcsh waits
 // for the writer of a pipe, a signal ends that.
 func TestNamedFiles(t *testing.T) {
+	t.Parallel()
 	names := odd(t)
 	serve := []string{"serve", "--sandbox", "off", "--keep-total", "0"}
 	for _, tt := range []struct {

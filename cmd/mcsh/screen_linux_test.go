@@ -42,6 +42,7 @@ func terminal(t *testing.T) (user, program *os.File) {
 // TestTerminalRun: on a terminal a run shows what it is doing while it is, and leaves the table; what is piped has neither,
 // and no colour where nobody wants it.
 func TestTerminalRun(t *testing.T) {
+	t.Parallel() // it waits
 	binary := oneBinary(t)
 	for name, c := range map[string]struct {
 		ms         int // of the run: long enough for what is to be seen meanwhile, also on a slow machine

@@ -23,6 +23,7 @@ import (
 
 // TestToolHive lists the tools of servers that ToolHive runs, with flags and variables as people set them.
 func TestToolHive(t *testing.T) {
+	t.Parallel() // it waits
 	alpha := mcptest.New(mcptest.Tool{Name: "hi", Text: "alpha"}).HTTP(t, nil).URL + "/mcp"
 	api := toolhivetest.New(t)
 	api.SetToken("s3cret")
@@ -185,6 +186,7 @@ func TestDoctorGateway(t *testing.T) {
 // TestServeFollowsToolHive serves a gateway that ToolHive lists too: it does not list itself, and workloads that come
 // later are there without a restart.
 func TestServeFollowsToolHive(t *testing.T) {
+	t.Parallel() // it waits
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

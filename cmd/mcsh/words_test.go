@@ -26,6 +26,7 @@ var (
 
 // Every command that a hint, a text for agents or a document names is one that the program has.
 func TestNamedCommands(t *testing.T) {
+	t.Parallel()
 	root := (&program{}).root()
 	seen := 0
 	check := func(where string, mentions [][]string) {

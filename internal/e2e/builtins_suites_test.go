@@ -82,7 +82,7 @@ func TestBuiltinConformance(t *testing.T) {
 }
 
 // TestBuiltinInspector lets the protocol's own inspector list the tools of each built-in server, and call one of them. By day
-// only the first one is inspected over HTTP, too.
+// only the first one is called, and inspected over HTTP, too.
 func TestBuiltinInspector(t *testing.T) {
 	t.Parallel()
 	for i, b := range servers.Builtins() {
@@ -106,6 +106,9 @@ func TestBuiltinInspector(t *testing.T) {
 				slices.Sort(names)
 				if diff := cmp.Diff(slices.Compact(want), names); diff != "" {
 					t.Errorf("tools (-want +got):\n%s", diff)
+				}
+				if i > 0 && !parttest.Night() {
+					return
 				}
 				call := j.Calls[0]
 				called := inspect(t, p, append(args, "--method", "tools/call", "--tool-name", call.Tool, "--tool-args-json", string(call.Args)))

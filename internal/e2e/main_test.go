@@ -22,7 +22,7 @@ const mcshVariable = "MCSH_E2E_BINARY"
 // TestMain builds the binaries once. A process that a test starts as an upstream is this binary too.
 func TestMain(m *testing.M) {
 	mcptest.RunChild(children)
-	parttest.Overlap()
+	parttest.Overlap(6)
 	os.Exit(withBinaries(m.Run))
 }
 

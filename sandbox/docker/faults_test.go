@@ -367,7 +367,6 @@ func TestOutOfMemory(t *testing.T) {
 
 // TestPause: an engine that freezes a container does not freeze the gateway.
 func TestPause(t *testing.T) {
-	t.Parallel() // it waits for the engine; the other parallel tests run no sed
 	p := newPool(t, options())
 	s := open(t, p, "a")
 	r := start(t, s, "sed", "-u", "p")
@@ -388,6 +387,7 @@ func TestPauseBetweenRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits until several containers are given up")
 	}
+	t.Parallel() // it waits for the engine; no other parallel test has containers of workers there
 	p := newPoolOf(t, options(), sandbox.Options{Warm: parttest.Times(1, 2), Lasting: true})
 	sitting := open(t, p, "a")
 	start(t, sitting, "sed", "-u", "p")

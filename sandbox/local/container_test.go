@@ -44,6 +44,7 @@ func TestInContainers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs the contract twice")
 	}
+	t.Parallel()
 	image := testImage(t)
 	for _, test := range []struct {
 		name  string

@@ -69,6 +69,7 @@ func run(m *testing.M) int {
 }
 
 func TestContract(t *testing.T) {
+	t.Parallel() // beside TestInContainers
 	run := sandboxtest.Run
 	if os.Getenv(builtVariable) != "" { // of TestInContainers
 		run = sandboxtest.RunAgain

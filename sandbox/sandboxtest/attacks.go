@@ -207,7 +207,7 @@ func newRaw(t *testing.T, open func() sandbox.Driver) raw {
 		client.Close()
 		d.Close()
 	})
-	return raw{client, time.Minute}
+	return raw{client, 5 * time.Minute}
 }
 
 // can says whether the worker has a program.

@@ -132,7 +132,6 @@ func compareKept(t *testing.T, open func() sandbox.Driver, chains [][]stages.Com
 
 // testKeptFaults has items fail in every way between others that do not.
 func testKeptFaults(t *testing.T, open func() sandbox.Driver) {
-	t.Parallel() // much of its time it waits
 	s := newSession(t, open)
 	const program = `if . == "loop" then def f: f; f elif . == "memory" then reduce range(40) as $n ("xxxxxxxx"; . + .) | length ` +
 		`elif . == "output" then range(300000) elif . == "noise" then range(200000) | debug | empty ` +

@@ -43,7 +43,6 @@ func testTimeout(t *testing.T, open func() sandbox.Driver) {
 
 // testWaitingIsFree makes a command wait for its input, and then for its reader, longer than its timeout.
 func testWaitingIsFree(t *testing.T, open func() sandbox.Driver) {
-	t.Parallel() // much of its time it waits
 	const (
 		timeout = 5 * time.Second // a loaded machine holds up what works, too
 		waiting = 6 * timeout / 5 // is what is tested, no synchronisation

@@ -180,7 +180,6 @@ const faulty = `if . == "loop" then def f: f; f elif . == "memory" then reduce r
 
 // testMappedFaults has items fail in every way in the middle of many.
 func testMappedFaults(t *testing.T, open func() sandbox.Driver) {
-	t.Parallel() // much of its time it waits
 	s := newSession(t, open)
 	c := command("jq", "-c", faulty)
 	quick := c

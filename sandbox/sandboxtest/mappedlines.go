@@ -36,7 +36,6 @@ var mapsLines = [][]string{
 
 // testMappedLines compares items that go through one process with a process for each.
 func testMappedLines(t *testing.T, open func() sandbox.Driver) {
-	t.Parallel() // much of its time it waits
 	s := newSession(t, open)
 	items := []string{
 		"one,two,three\n", "\n", "a b c\n", "ends without", "", "two\nlines\n", "x\x00y,\x00\n", "\xff\xfe,é,x\n", "A B,C\r\n", "1024\n", "x 5K\n",
