@@ -148,14 +148,9 @@ func effectsIn(list []StageReport) []string {
 }
 
 func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Writer, begun func(func() []StageReport)) (meters []*Meter, err error) {
-	release, err := r.prepare(ctx, p)
+	links, meters, release, err := r.prepare(ctx, p)
 	defer release()
-	var links []*link
 	if err == nil {
-		links, meters, err = r.links(ctx, p.steps, true)
-	}
-	if err == nil {
-		r.record.attach(links, r.dry != nil)
 		if begun != nil {
 			begun(func() []StageReport { return reports(meters) })
 		}
@@ -272,24 +267,31 @@ type ToolProgress struct {
 	Message     string  // one clean line; empty in the sum over the calls of a for_each
 }
 
-// prepare claims the run that this one continues, if there is one, and reads the effects of earlier runs. release ends the
-// logs of this run, and gives up the claim unless the run has changed something.
-func (r *Run) prepare(ctx context.Context, p *Pipeline) (release func(), err error) {
+// prepare binds the stages, with what earlier runs have left for them, and claims the run that this one continues, if there is one.
+// Only then can this run be continued itself: it has the plan, which a run that goes on from it needs, and before that all effects and
+// results of earlier runs. release ends the logs of this run, and gives up the claim unless the run has changed something.
+func (r *Run) prepare(ctx context.Context, p *Pipeline) (links []*link, meters []*Meter, release func(), err error) {
 	giveUp := func() {}
-	if p.resumed != nil && r.dry == nil {
-		giveUp, err = r.claim(ctx, p.resumed.storedRun)
-	}
-	if err == nil {
-		r.effects, err = newEffectLog(ctx, r, p.steps, p.resumed)
-	}
-	return func() {
+	release = func() {
 		for _, l := range r.logs {
 			l.close()
 		}
 		if !r.effects.close() {
 			giveUp()
 		}
-	}, err
+	}
+	if r.effects, err = newEffectLog(ctx, r, p.steps, p.resumed); err != nil {
+		return nil, nil, release, err
+	}
+	if links, meters, err = r.links(ctx, p.steps, true); err != nil {
+		return nil, meters, release, err
+	}
+	r.record.attach(links, r.dry != nil)
+	r.record.writePlan()
+	if p.resumed != nil && r.dry == nil {
+		giveUp, err = r.claim(ctx, p.resumed.storedRun)
+	}
+	return links, meters, release, err
 }
 
 // claim makes this run the only one that continues a run, and those that the run has continued, unless it has claimed them.

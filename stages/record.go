@@ -17,6 +17,7 @@ import (
 type record struct {
 	storedRun
 	resumed *resumption // nil: the run begins anew
+	planned bool        // the plan is written: others can begin from the run
 }
 
 func outputName(stage int) string { return strconv.Itoa(stage) }
@@ -54,8 +55,15 @@ func newRecord(p *Pipeline, fed, dry bool) (rec *record, end func()) {
 		rec.Continues, rec.Fed = p.resumed.id, p.resumed.Fed
 	}
 	rec.id, end = rec.runs.Begin()
-	rec.write(planName, rec.plan)
 	return rec, end
+}
+
+// writePlan makes the run one that others can begin from.
+func (rec *record) writePlan() {
+	if rec != nil {
+		rec.planned = true
+		rec.write(planName, rec.plan)
+	}
 }
 
 // attach has links keep what they write. The output of a chain is that of its last command; a window keeps nothing,
@@ -94,7 +102,9 @@ func (p *Pipeline) recordEnd(r *Run, report *Report, meters []*Meter, err error,
 	if rec == nil {
 		return
 	}
-	report.Run = rec.id
+	if rec.planned {
+		report.Run = rec.id
+	}
 	var e *Error
 	if err != nil {
 		e = err.(*Error)
@@ -105,7 +115,7 @@ func (p *Pipeline) recordEnd(r *Run, report *Report, meters []*Meter, err error,
 		d.Resume = p.recoverable(rec.storedRun, before) == before
 	}
 	switch {
-	case e == nil:
+	case e == nil || !rec.planned:
 	case gone && !rec.runs.Outlive():
 		e.forgotten()
 	default:

@@ -19,16 +19,18 @@ import (
 	"github.com/mcsh-dev/mcsh/store/storetest"
 )
 
-// A cutStore is the way of one gateway to a store, which can be cut.
+// A cutStore is the way of one gateway to a store, which can be cut, and is cut after some writes.
 type cutStore struct {
 	store.Store
 	down atomic.Bool
+	puts atomic.Int64 // that are left; 0: any number
 }
 
 func (c *cutStore) Put(ctx context.Context, name string, data []byte) error {
 	if c.down.Load() {
 		return errors.New("the network is down")
 	}
+	c.down.Store(c.puts.Add(-1) == 0)
 	return c.Store.Put(ctx, name, data)
 }
 
@@ -117,6 +119,41 @@ func TestDeadGateway(t *testing.T) {
 		link.down.Store(false)
 		if e := a.failed(t, resume(id)); !strings.Contains(e.Msg, "is continued by run") {
 			t.Errorf("continuing it at the first gateway: %v", e)
+		}
+	})
+}
+
+// TestClaimThenDeath: a gateway that continues a run is cut off as soon as its claim is written. Another one continues that run, and
+// knows the calls of the first.
+func TestClaimThenDeath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := storetest.Directory(t)
+		link := &cutStore{Store: dir}
+		called := &posts{calls: map[string]int{}}
+		a, b, c := newKept(t, runs.Options{Shared: dir}), newKept(t, runs.Options{Shared: link}), newKept(t, runs.Options{Shared: dir})
+		for _, k := range []*kept{a, b, c} {
+			k.add("post", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
+				if x := called.count(args); x != "3" {
+					return x, nil
+				}
+				return "", errors.New("out of order")
+			})
+		}
+		_, first, err := a.run(t, "["+numbers5+`,{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":1}]`)
+		if err == nil {
+			t.Fatal("the first run did not fail")
+		}
+		time.Sleep(5 * time.Second)
+		link.puts.Store(2) // what the run inherits, and its claim
+		_, second, err := b.run(t, resume(first.Run, `"on_error":"skip"`))
+		if !link.down.Load() || second.Run == "" {
+			t.Fatalf("the second run: %v", err)
+		}
+		if _, _, err := c.run(t, resume(second.Run, `"on_error":"skip"`)); err != nil {
+			t.Errorf("the third run: %v", err)
+		}
+		if all := called.all(); !maps.Equal(all, map[string]int{"1": 1, "2": 1, "3": 2, "4": 1, "5": 1}) {
+			t.Errorf("the calls, of which that with 3 has failed: %v", all)
 		}
 	})
 }
