@@ -41,6 +41,9 @@ const (
 	maxPieces = 200     // in an entry
 )
 
+// full reports whether there may be more than the entry has room for.
+func (e entry) full(data []byte) bool { return len(data) == maxEntry || len(e.Pieces) == maxPieces }
+
 // runID is the form of the ids that Begin makes.
 var runID = regexp.MustCompile(`^r_[a-z2-7]{26}$`)
 

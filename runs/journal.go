@@ -20,14 +20,21 @@ const (
 	entryEvery = 2 * time.Second  // the time between two entries of a run that has something to add
 	beatEvery  = 5 * time.Second  // the longest time between two entries of a run under way
 	deadAfter  = 15 * time.Second // without a new entry, until a reader takes a run under way for dead
-	putTimeout = 30 * time.Second // for one entry
+	putTimeout = 10 * time.Second // for one entry; a run under way counts as dead a little later
 	giveUp     = time.Minute      // of failures, until an ended run is not written any more
 )
 
 const (
-	maxSending = 8    // runs that are written at the same time; each holds an entry in memory, up to three times
+	maxSending = 8    // runs of a kind that are written at the same time; each holds an entry in memory, up to three times
 	maxWaiting = 1000 // ended runs that are being written or wait for that
 )
+
+// slots has one value for each run that is being written: a run under way does not wait for those that have ended.
+type slots struct{ underWay, ended chan struct{} }
+
+func newSlots() slots {
+	return slots{make(chan struct{}, maxSending), make(chan struct{}, maxSending)}
+}
 
 // A journal is a run in the shared store: entries "runs/HASH/00000000", "runs/HASH/00000001" and so on. The writer of the next entry
 // decides how the run goes on.
@@ -105,15 +112,16 @@ func (j *journal) flush(ctx context.Context) error {
 
 // send writes what the entries lack; with beat at least one entry, which says that this gateway is there. The caller has the turn.
 func (j *journal) send(ctx context.Context, beat bool) error {
+	slot := j.slots()
 	select {
-	case j.s.slots <- struct{}{}:
-		defer func() { <-j.s.slots }()
+	case slot <- struct{}{}:
+		defer func() { <-slot }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	j.begun.Store(true) // before anything is read: see Flush
-	covers := j.asked.Load()
 	for {
+		covers := j.asked.Load()
 		if j.ended { // the run may be evicted now
 			j.covered = covers
 			return nil
@@ -127,25 +135,40 @@ func (j *journal) send(ctx context.Context, beat bool) error {
 			return nil
 		}
 		beat = false
-		if err := j.put(ctx, next, data); err != nil {
+		whole, err := j.put(ctx, next, data)
+		if err != nil {
 			return err
+		}
+		if whole && !next.full(data) {
+			j.covered = covers // what was added since then waits for the next call
+			return nil
 		}
 	}
 }
 
-// put writes the next entry. If an earlier call has written it without an answer, it may have less, and the rest is left for the next
-// one. The caller has the turn.
-func (j *journal) put(ctx context.Context, e entry, data []byte) error {
+// slots returns the slots of the run as it is now.
+func (j *journal) slots() chan struct{} {
+	j.s.mu.Lock()
+	defer j.s.unlock()
+	if j.r.inEnded != nil {
+		return j.s.slots.ended
+	}
+	return j.s.slots.underWay
+}
+
+// put writes the next entry, and reports whether it is the one that is there: an earlier call that got no answer may have written
+// less. The caller has the turn.
+func (j *journal) put(ctx context.Context, e entry, data []byte) (whole bool, err error) {
 	if j.lost != nil {
-		return j.lost
+		return false, j.lost
 	}
 	there, err := j.s.writeEntry(ctx, j.r.id, j.next, e, data)
 	if errors.Is(err, store.ErrExists) {
 		j.lost = errTaken
-		return errTaken
+		return false, errTaken
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, x := range there.Pieces {
 		if j.sent[x.Output] += x.Size; x.Ended {
@@ -153,7 +176,7 @@ func (j *journal) put(ctx context.Context, e entry, data []byte) error {
 		}
 	}
 	j.next, j.last, j.ended = j.next+1, time.Now(), j.ended || there.Ended
-	return nil
+	return slices.Equal(there.Pieces, e.Pieces) && there.Ended == e.Ended, nil
 }
 
 // collect returns the next entry and its data: of ended outputs and of logs what the entries lack, and the end of the run when nothing
@@ -177,7 +200,7 @@ func (j *journal) collect() (e entry, data []byte, err error) {
 		switch {
 		case from < 0:
 			continue
-		case len(data) == maxEntry || len(e.Pieces) == maxPieces:
+		case e.full(data):
 			return e, data, nil
 		}
 		more, ended, incomplete, err := s.peek(outputs[name], from, int64(maxEntry-len(data)))
@@ -191,7 +214,7 @@ func (j *journal) collect() (e entry, data []byte, err error) {
 			})
 		}
 	}
-	e.Ended = over && len(data) < maxEntry && len(e.Pieces) < maxPieces
+	e.Ended = over && !e.full(data)
 	return e, data, nil
 }
 
@@ -203,11 +226,15 @@ func (j *journal) finish() {
 	defer cancel()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := j.flush(ctx)
-		if err == nil || s.closing.Err() != nil {
+		if err == nil {
+			s.unshared.Store(false)
+			return
+		}
+		if s.closing.Err() != nil {
 			return
 		}
 		if ctx.Err() != nil || j.lostNow() || pausing.For(ctx, pause) != nil {
-			s.problem(fmt.Errorf("a run is kept by this gateway alone: %w", err))
+			s.alone(err)
 			return
 		}
 	}
@@ -229,7 +256,7 @@ func (j *journal) end() {
 	}
 	if s.waiting.Add(1) > maxWaiting {
 		s.waiting.Add(-1)
-		go s.problem(errors.New("a run is kept by this gateway alone: too many runs wait for the shared store"))
+		s.background.Go(func() { s.alone(errors.New("too many runs wait for the shared store")) })
 		return
 	}
 	s.background.Go(j.finish)
@@ -276,6 +303,13 @@ func (s *Store) Sync(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// alone says that runs are not shared: once, until one is again.
+func (s *Store) alone(err error) {
+	if !s.unshared.Swap(true) {
+		s.problem(fmt.Errorf("runs are kept by this gateway alone: %w", err))
+	}
 }
 
 func (s *Store) problem(err error) {

@@ -624,6 +624,56 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// TestFlushWhileWriting: a call that waits for its note does not wait for what other stages go on writing.
+func TestFlushWhileWriting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		o.delay = 50 * time.Millisecond
+		a, _ := replicas(t, o)
+		id, end := a.Begin()
+		defer end()
+		log, endLog := a.Create(id, "1 items", true)
+		ctx, stop := context.WithCancel(t.Context())
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				fmt.Fprintf(log, "result %d\n", i)
+				time.Sleep(20 * time.Millisecond)
+			}
+			endLog("")
+		})
+		time.Sleep(3 * time.Second)
+		notes, endNotes := a.Create(id, "effects", true)
+		defer endNotes("")
+		for range 3 {
+			fmt.Fprintln(notes, "note")
+			begun := time.Now()
+			if err := a.Flush(t.Context(), id); err != nil || time.Since(begun) > time.Second {
+				t.Errorf("a note took %v: %v", time.Since(begun), err)
+			}
+		}
+		stop()
+		writing.Wait()
+	})
+}
+
+// TestSweepKeepsUsed: a run is in the shared store as long as its gateway keeps it.
+func TestSweepKeepsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		a, b := replicas(t, o)
+		id, end := a.Begin()
+		write(t, a, id, "plan", "kept", false)("")
+		end()
+		time.Sleep(29 * time.Minute) // just before half of its time to live, 1 h
+		read(t, a, id, "plan")
+		time.Sleep(55 * time.Minute)
+		if fetch(t, b, id); string(first(read(t, b, id, "plan"))) != "kept" {
+			t.Error("the shared store lacks a run that its gateway keeps")
+		}
+	})
+}
+
 // TestHostileObjects: objects that are cut, longer or of another format are errors, and nothing of them is kept.
 func TestHostileObjects(t *testing.T) {
 	for name, change := range map[string]func(object string) string{

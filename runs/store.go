@@ -34,7 +34,8 @@ type Store struct {
 	cancel     context.CancelFunc
 	background sync.WaitGroup // of the same; added to under mu, and not once the store is closed
 	waiting    atomic.Int64   // ended runs that are being written or wait for that
-	slots      chan struct{}  // one value for each run that is being written
+	unshared   atomic.Bool    // the last run that has ended could not be written
+	slots      slots
 }
 
 // run is a run in the store, all of it guarded by the store's mu.
@@ -50,7 +51,7 @@ type run struct {
 // New returns a store. It creates files when it needs them.
 func New(o Options) *Store {
 	o = o.withDefaults()
-	s := &Store{o: o, disk: newDisk(o.Dir), runs: map[string]*run{}, ended: list.New(), slots: make(chan struct{}, maxSending)}
+	s := &Store{o: o, disk: newDisk(o.Dir), runs: map[string]*run{}, ended: list.New(), slots: newSlots()}
 	s.closing, s.cancel = context.WithCancel(context.Background())
 	s.timer = time.AfterFunc(o.TTL, s.tick)
 	if o.Shared != nil {
@@ -59,13 +60,18 @@ func New(o Options) *Store {
 	return s
 }
 
-// Close frees everything. Later reads fail, and later writes are dropped.
+// Close frees everything. Later reads fail, and later writes are dropped. It waits for the shared store at most closeWait.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.cancel()
 	s.mu.Unlock()
-	s.background.Wait()
+	over := make(chan struct{})
+	go func() { s.background.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-time.After(closeWait): // a network file system hangs, and no context ends that
+	}
 	s.mu.Lock()
 	defer s.unlock()
 	for _, r := range s.runs {
@@ -75,6 +81,8 @@ func (s *Store) Close() error {
 	s.disk.close()
 	return nil
 }
+
+const closeWait = 15 * time.Second
 
 // Usage returns the number of kept bytes, of those in memory, and of runs.
 func (s *Store) Usage() (bytes, memory int64, runs int) {

@@ -29,9 +29,10 @@ func (s *Store) sweep() {
 // HistoryPrefix begins the names of objects that others keep beside the runs, for as long as these. An object there stands alone.
 const HistoryPrefix = "history/"
 
-// sweepOnce removes journals whose last object is too old.
+// sweepOnce removes journals whose last object is too old. A use of a run is written only where half a TTL has passed since the last
+// entry, so that a run may be used for one and a half behind it.
 func (s *Store) sweepOnce(prefix string) error {
-	old := time.Now().Add(-s.o.TTL - skew)
+	old := time.Now().Add(-s.o.TTL*3/2 - skew)
 	var names []string // of one journal
 	var last time.Time
 	remove := func() error {

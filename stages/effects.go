@@ -193,6 +193,9 @@ const effectSize = 256
 // follows reports whether there may be effects of earlier runs that this one must not repeat.
 func (l *effectLog) follows() bool { return l != nil && (len(l.earlier) > 0 || l.unknown != nil) }
 
+// notes reports whether an effect is noted before it is caused.
+func (l *effectLog) notes() bool { return l != nil && l.r.deps.Runs.Outlive() }
+
 // find returns the effect of an earlier run that a call would repeat. One of an item that is answered from what is kept
 // is not repeated by that of another item.
 func (l *effectLog) find(key string, at Place) (found pastEffect, ok bool) {
@@ -248,7 +251,7 @@ func (e pastEffect) refusal(name string, each bool) *Error {
 // begin notes a call that may change something before it is made, where runs outlive the process: a continuation of the run
 // after the end of the process must know of it. Without the note the call must not be made.
 func (l *effectLog) begin(ctx context.Context, e pastEffect) (intent int, err error) {
-	if l == nil || !l.r.deps.Runs.Outlive() {
+	if !l.notes() {
 		return 0, nil
 	}
 	e.Each, e.Item = itemOf(ctx).kept()

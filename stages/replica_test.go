@@ -158,6 +158,48 @@ func TestClaimThenDeath(t *testing.T) {
 	})
 }
 
+// lastFile cuts a gateway off from the store as soon as it has saved a file.
+type lastFile struct {
+	stages.Files
+	link *cutStore
+}
+
+func (f lastFile) SaveFile(ctx context.Context, file stages.SavedFile, in io.Reader) (io.ReadCloser, error) {
+	saved, err := f.Files.SaveFile(ctx, file, in)
+	f.link.down.Store(true)
+	return saved, err
+}
+
+// TestAppendThenDeath: a gateway is cut off between appending to a file of a shared workspace and the note of it. Another one that
+// continues the run does not append again.
+func TestAppendThenDeath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := storetest.Directory(t)
+		link := &cutStore{Store: dir}
+		a, b := newKept(t, runs.Options{Shared: link}), newKept(t, runs.Options{Shared: dir})
+		a.withFiles(t, "")
+		a.deps.Files, b.deps.Files = lastFile{a.files, link}, a.files
+		slow := func(context.Context, map[string]any) (string, error) {
+			time.Sleep(30 * time.Second)
+			return "data\n", nil
+		}
+		a.add("slow", reads, "x", slow)
+		b.add("slow", reads, "x", slow)
+		ids := make(chan string, 1)
+		a.deps.Runs = beginning{a.deps.Runs, ids}
+		if _, _, err := a.run(t, `[{"type":"tool","server":"demo","name":"slow","args":{"x":1}},{"type":"tee","path":"log","append":true}]`); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := b.run(t, resume(<-ids))
+		if err == nil || !strings.Contains(err.Error(), "it may have taken effect") {
+			t.Errorf("continuing: %v", err)
+		}
+		if saved := a.saved(t); strings.Count(saved, "data") != 1 {
+			t.Errorf("the file: %s", saved)
+		}
+	})
+}
+
 // cutList is a store of runs that has lost the end of each list of effects.
 type cutList struct{ stages.Runs }
 

@@ -100,10 +100,11 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in io.Reader, out io.Writer) error {
 	h := headersOf(ctx)
 	h.out.copyOf(h.in)
-	if t.Append && r.effects.follows() {
+	var effect pastEffect
+	if t.Append && (r.effects.follows() || r.effects.notes()) {
 		all := r.newSpool()
 		defer all.Close()
-		done, err := t.done(ctx, r, m, file, io.TeeReader(in, all))
+		key, done, err := t.done(ctx, r, m, file, io.TeeReader(in, all))
 		if err != nil {
 			return err
 		}
@@ -111,6 +112,7 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in i
 			_, err := io.Copy(out, in)
 			return err
 		}
+		effect = pastEffect{Key: key, Place: m.step.place}
 	}
 	data := sha256.New()
 	in = io.TeeReader(in, data)
@@ -128,14 +130,22 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in i
 			cancel(context.Cause(ctx))
 		}
 	})()
+	intent := 0
+	if effect.Key != "" {
+		var err error
+		if intent, err = r.effects.begin(ctx, effect); err != nil {
+			return err
+		}
+	}
 	saved, err := r.deps.Files.SaveFile(saving, f, in)
 	if err != nil {
+		r.effects.unmade(intent)
 		return err
 	}
 	defer saved.Close()
 	m.count(func(r *StageReport) { r.Calls++ })
 	if t.Append {
-		r.effects.add(ctx, pastEffect{Key: fileEffect(file, data), Place: m.step.place, Kept: it == nil})
+		r.effects.add(ctx, pastEffect{Key: fileEffect(file, data), Place: m.step.place, Kept: it == nil, Intent: intent})
 	}
 	if _, err = io.Copy(out, saved); err != nil {
 		headersOf(ctx).tape.keepRest(saved)
@@ -143,15 +153,16 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in i
 	return err
 }
 
-// done reads all of in and reports whether the run that is continued has appended it in this stage. If another one
-// has, that is an error.
-func (t *TeeStage) done(ctx context.Context, r *Run, m *Meter, file string, in io.Reader) (bool, error) {
+// done reads all of in, and returns the key of the effect of appending it, and whether the run that is continued has done that in this
+// stage. If another one has, that is an error.
+func (t *TeeStage) done(ctx context.Context, r *Run, m *Meter, file string, in io.Reader) (key string, done bool, err error) {
 	data := sha256.New()
 	if _, err := io.Copy(data, in); err != nil {
-		return false, err
+		return "", false, err
 	}
-	_, done, err := r.effects.answer(fileEffect(file, data), m.step.Label.String(), m.step.place, itemOf(ctx) != nil)
-	return done, err
+	key = fileEffect(file, data)
+	_, done, err = r.effects.answer(key, m.step.Label.String(), m.step.place, itemOf(ctx) != nil)
+	return key, done, err
 }
 
 // charge counts what the run writes to the workspace, of which total bytes were written by all runs.

@@ -1,7 +1,9 @@
 package logins
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -72,7 +74,8 @@ func (o *shared) lastClaim(ctx context.Context, folder string) (string, error) {
 // claim writes a claim. The error is [store.ErrExists] if that of another gateway counts.
 func (o *shared) claim(ctx context.Context, l Login, name string) (turn, error) {
 	t := turn{until: time.Now().Add(claimMost), end: func(how outcome) { o.end(context.WithoutCancel(ctx), l, name, how) }}
-	err := o.put(ctx, name, nil)
+	by := []byte(rand.Text())
+	err := o.put(ctx, name, by)
 	var names []string
 	if err == nil {
 		// The name is free again once others have deleted an earlier claim: then theirs has a higher number.
@@ -82,13 +85,24 @@ func (o *shared) claim(ctx context.Context, l Login, name string) (turn, error) 
 	case errors.Is(err, store.ErrExists):
 		return turn{}, err
 	case err != nil:
-		t.end(unchanged) // the claim may be there
+		// The claim may be there, or that of another gateway, which must not be ended.
+		if o.has(context.WithoutCancel(ctx), name, by) {
+			t.end(unchanged)
+		}
 		return turn{}, fmt.Errorf("claiming the refresh of the login of %s: %w", l.Server, err)
 	case len(names) == 0 || names[len(names)-1] != name:
 		return turn{}, store.ErrExists
 	}
 	o.remove(ctx, names[:len(names)-1])
 	return t, nil
+}
+
+// has reports whether an object is known to have some content.
+func (o *shared) has(ctx context.Context, name string, content []byte) bool {
+	ctx, cancel := context.WithTimeout(ctx, objectWait)
+	defer cancel()
+	there, err := o.objects.Get(ctx, name)
+	return err == nil && bytes.Equal(there, content)
 }
 
 // end ends a claim. While a new login could not be written yet, the claim stays.

@@ -29,9 +29,10 @@
 //     succeeds proves that the login is still the claimed one, and that the fresh one can be written.
 //   - A claim without an end is one of a dead gateway when it has not changed for two minutes by the clock of a gateway that waits: its holder
 //     asks the issuer within 10 s or not at all, has an answer within a minute, and writes it within 30 s. A wait ends after 150 s.
-//     A fresh login that cannot be written keeps its claim, so that nobody uses the old refresh token meanwhile.
-//   - One case remains: a process that is paused for two minutes between its last look at the clocks and its question uses a refresh
-//     token that another one has used. Then the issuer may end the login, and the person signs in again.
+//     A fresh login that cannot be written keeps its claim for that long.
+//   - Two cases remain in which a refresh token is used twice, so that the issuer may end the login and the person signs in again: the holder
+//     is cut off from the store for two minutes before it has written a fresh login, or it is paused for two minutes between its last look
+//     at the clocks and its question.
 //   - Readers list at most once a second, so that calls are not slower by a list each. If the store does not answer, they use
 //     what they have read for 30 s: a short outage fails no call, and a refresh needs the store.
 package logins

@@ -624,3 +624,36 @@ func TestDamagedVersion(t *testing.T) {
 		})
 	}
 }
+
+// TestFailedClaim: a claim that could not be written ends no claim that another gateway has written meanwhile.
+func TestFailedClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T, s, other *logins.Store, g *gate) {
+		var it asks
+		var all sync.WaitGroup
+		slow := func(ctx context.Context, l logins.Login) (logins.Login, error) {
+			time.Sleep(20 * time.Second)
+			return it.refresh(ctx, l)
+		}
+		var once atomic.Bool
+		g.put = func(name string, write func() error) error {
+			if !strings.HasPrefix(name, "logins/refresh/") || once.Swap(true) {
+				return write()
+			}
+			all.Go(func() {
+				if _, err := other.Refresh(t.Context(), login("one", "").Key, "access-a", slow); err != nil {
+					t.Errorf("the other gateway: %v", err)
+				}
+			})
+			time.Sleep(3 * time.Second)
+			return errDown // nothing is written
+		}
+		if _, err := s.Refresh(t.Context(), login("one", "").Key, "access-a", slow); err == nil {
+			t.Error("a claim that failed succeeded")
+		}
+		if _, err := s.Refresh(t.Context(), login("one", "").Key, "access-a", slow); err != nil {
+			t.Errorf("again: %v", err)
+		}
+		all.Wait()
+		it.check(t, 1)
+	})
+}
