@@ -60,7 +60,7 @@ func (c *Caller) claimShared(ctx context.Context, r *run, by string) (holder str
 	defer j.give()
 	holder, err = j.claim(ctx, next)
 	if err != nil && by != "" {
-		c.s.behind(func() { j.release(by) }) // it may be written
+		c.s.inBackground(func() { j.release(by) }) // it may be written
 	}
 	if err != nil || holder != by || by == "" {
 		return holder, func() {}, unreachable(err)
@@ -98,12 +98,12 @@ func (j *journal) release(by string) {
 		err = j.follow(ctx, entry{Writer: rand.Text(), Claim: &nobody})
 	}
 	if err != nil {
-		j.s.problem(fmt.Errorf("a run may stay claimed by one that has done nothing: %w", err))
+		j.s.problem(fmt.Errorf("a claim may not have been given up, and its run could not be resumed then: %w", err))
 	}
 }
 
-// behind runs f behind, unless the store is closed.
-func (s *Store) behind(f func()) {
+// inBackground runs f in the background, unless the store is closed.
+func (s *Store) inBackground(f func()) {
 	s.mu.Lock()
 	defer s.unlock()
 	if !s.closed {
@@ -147,7 +147,7 @@ func (j *journal) follow(ctx context.Context, next entry) error {
 		}
 		// A sweep removes the first entries first: while the one before is there, nobody has removed the claim of another run.
 		if _, _, err := j.s.readEntry(ctx, j.r.id, j.next-1); errors.Is(err, store.ErrNotFound) {
-			return errors.New("it does not keep this run any more")
+			return errors.New("it no longer has this run")
 		} else if err != nil {
 			return err
 		}

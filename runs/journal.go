@@ -60,7 +60,7 @@ type journal struct {
 }
 
 // errTaken is the reason why a gateway cannot write a run any more that it keeps.
-var errTaken = errors.New("another gateway has taken this run for dead, and may continue it")
+var errTaken = errors.New("another gateway has declared this run dead, and may continue it")
 
 // newJournal returns the journal of a run that begins.
 func (s *Store) newJournal(r *run) *journal {
@@ -246,7 +246,7 @@ func (j *journal) lostNow() bool {
 	return j.lost != nil
 }
 
-// end has the end of the run written behind. The caller has the store's mu.
+// end starts to write the end of the run. The caller has the store's mu.
 func (j *journal) end() {
 	j.timer.Stop()
 	j.timer = nil

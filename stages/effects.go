@@ -249,9 +249,9 @@ func (e pastEffect) refusal(name string, each bool) *Error {
 }
 
 // begin notes a call that may change something before it is made, where runs outlive the process: a continuation of the run
-// after the end of the process must know of it. Without the note the call must not be made.
+// after the end of the process must know of it. Without the note the call must not be made. An effect without a key is not noted.
 func (l *effectLog) begin(ctx context.Context, e pastEffect) (intent int, err error) {
-	if !l.notes() {
+	if !l.notes() || e.Key == "" {
 		return 0, nil
 	}
 	e.Each, e.Item = itemOf(ctx).kept()

@@ -130,12 +130,9 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in i
 			cancel(context.Cause(ctx))
 		}
 	})()
-	intent := 0
-	if effect.Key != "" {
-		var err error
-		if intent, err = r.effects.begin(ctx, effect); err != nil {
-			return err
-		}
+	intent, err := r.effects.begin(ctx, effect)
+	if err != nil {
+		return err
 	}
 	saved, err := r.deps.Files.SaveFile(saving, f, in)
 	if err != nil {

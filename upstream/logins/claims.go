@@ -27,7 +27,7 @@ const (
 	sharedTurnWait = claimLife + 30*time.Second // it ends after a dead holder has lost its claim
 )
 
-// claimsOf is the folder of the claims of a login as it is. The name tells nothing, and that of the refreshed login is another one.
+// claimsOf is the folder of the claims of a login as it is. The name reveals nothing; a refreshed login has another folder.
 func claimsOf(l Login) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{l.text(), l.AccessToken, l.RefreshToken}, "\x00")))
 	return claimFolder + hex.EncodeToString(sum[:16]) + "/"
