@@ -95,6 +95,8 @@ func tryText(e *stages.Error) string {
 func doneText(e *stages.Error) string {
 	text := itemsText(e)
 	switch {
+	case e.Resume && e.Code == stages.Denied: // the item would be refused again
+		text += " Continue with " + stages.ResumeStage(e.Run, `"on_error": "skip"`)
 	case e.Resume:
 		text += " Continue with " + stages.ResumeStage(e.Run)
 	case e.Continue > 0:

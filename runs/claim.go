@@ -16,6 +16,7 @@ import (
 // release ends it. An empty by claims nothing. The error says that the shared store, which decides, cannot be reached.
 func (c *Caller) Claim(ctx context.Context, id, by string) (holder string, release func(), err error) {
 	s, release := c.s, func() {}
+	defer func() { s.failed(err) }()
 	s.mu.Lock()
 	defer s.unlock()
 	r := s.runs[id]

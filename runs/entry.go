@@ -113,6 +113,9 @@ func (s *Store) writeEntry(ctx context.Context, run string, number int, e entry,
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	err = s.o.Shared.Put(ctx, objectName(run, number), object)
+	if err == nil {
+		s.failing.Store(false)
+	}
 	if !errors.Is(err, store.ErrExists) {
 		return e, err
 	}

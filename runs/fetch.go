@@ -19,6 +19,7 @@ func (c *Caller) Fetch(ctx context.Context, id string) (under bool, err error) {
 	if s.o.Shared == nil || !runID.MatchString(id) || s.Has(id) {
 		return false, nil
 	}
+	defer func() { s.failed(err) }()
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	f := &fetch{s: s, id: id, outputs: map[string]*writer{}, moved: time.Now()}

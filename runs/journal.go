@@ -226,15 +226,11 @@ func (j *journal) finish() {
 	defer cancel()
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := j.flush(ctx)
-		if err == nil {
-			s.unshared.Store(false)
-			return
-		}
-		if s.closing.Err() != nil {
+		if err == nil || s.closing.Err() != nil {
 			return
 		}
 		if ctx.Err() != nil || j.lostNow() || pausing.For(ctx, pause) != nil {
-			s.alone(err)
+			s.failed(alone(err))
 			return
 		}
 	}
@@ -256,7 +252,7 @@ func (j *journal) end() {
 	}
 	if s.waiting.Add(1) > maxWaiting {
 		s.waiting.Add(-1)
-		s.background.Go(func() { s.alone(errors.New("too many runs wait for the shared store")) })
+		s.background.Go(func() { s.failed(alone(errors.New("too many runs wait for the shared store"))) })
 		return
 	}
 	s.background.Go(j.finish)
@@ -264,7 +260,7 @@ func (j *journal) end() {
 
 // Flush returns when all that was written to a run under way is safe from the end of this process. Before the first entry of a
 // run is written no other gateway can continue it, so there is nothing to wait for.
-func (c *Caller) Flush(ctx context.Context, id string) error {
+func (c *Caller) Flush(ctx context.Context, id string) (err error) {
 	j := c.journalOf(id)
 	switch {
 	case j == nil && c.s.closing.Err() != nil && c.Outlive():
@@ -274,8 +270,22 @@ func (c *Caller) Flush(ctx context.Context, id string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	return j.flush(ctx)
+	for { // a store that is started again fails no call
+		failure := j.flush(ctx)
+		if failure == nil {
+			return nil
+		}
+		if ctx.Err() == nil || err == nil {
+			err = failure
+		}
+		if j.lostNow() || pausing.For(ctx, flushPause) != nil {
+			c.s.failed(err)
+			return err
+		}
+	}
 }
+
+const flushPause = 500 * time.Millisecond
 
 // flushTimeout is how long a call that may change something waits for the shared store.
 const flushTimeout = 10 * time.Second
@@ -305,10 +315,13 @@ func (s *Store) Sync(ctx context.Context) error {
 	return nil
 }
 
-// alone says that runs are not shared: once, until one is again.
-func (s *Store) alone(err error) {
-	if !s.unshared.Swap(true) {
-		s.problem(fmt.Errorf("runs are kept by this gateway alone: %w", err))
+func alone(err error) error { return fmt.Errorf("runs are kept by this gateway alone: %w", err) }
+
+// failed reports a failure of the shared store to the operator, whose details callers do not see: of others than damaged objects the
+// first one until something is written again.
+func (s *Store) failed(err error) {
+	if err != nil && !errors.Is(err, context.Canceled) && (errors.Is(err, store.ErrDamaged) || !s.failing.Swap(true)) {
+		s.problem(err)
 	}
 }
 

@@ -373,7 +373,7 @@ func TestDeadGatewayPart(t *testing.T) {
 func TestClaimAfterSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newObjects()
-		a, b := replicas(t, o)
+		a, b := replicas(t, o, func(error) {})
 		id, end := a.Begin()
 		write(t, a, id, "plan", "[]", false)("")
 		end()
@@ -508,7 +508,7 @@ func TestLostAnswers(t *testing.T) {
 		o := newObjects()
 		var lost atomic.Int64 // of the next answers
 		o.after = func(string, string) error { return failing(lost.Add(-1) >= 0) }
-		a, b := replicas(t, o)
+		a, b := replicas(t, o, func(error) {})
 		id, end := a.Begin()
 		out, done := a.Create(id, "log", true)
 		for n := range 4 {
@@ -624,6 +624,27 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// TestFlushThroughRestart: a call waits for its note while the store is started again.
+func TestFlushThroughRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		var down atomic.Bool
+		o.fail = func(string, string) error { return failing(down.Load()) }
+		a, _ := replicas(t, o)
+		id, end := a.Begin()
+		defer end()
+		notes, endNotes := a.Create(id, "effects", true)
+		defer endNotes("")
+		time.Sleep(3 * time.Second)
+		down.Store(true)
+		time.AfterFunc(5*time.Second, func() { down.Store(false) })
+		fmt.Fprintln(notes, "note")
+		if err := a.Flush(t.Context(), id); err != nil {
+			t.Errorf("a note during a restart: %v", err)
+		}
+	})
+}
+
 // TestFlushWhileWriting: a call that waits for its note does not wait for what other stages go on writing.
 func TestFlushWhileWriting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -689,7 +710,8 @@ func TestHostileObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := newObjects()
-				a, b := replicas(t, o)
+				problems := 0
+				a, b := replicas(t, o, func(error) { problems++ })
 				id, end := a.Begin()
 				write(t, a, id, "plan", "plan", false)("")
 				end()
@@ -699,6 +721,9 @@ func TestHostileObjects(t *testing.T) {
 				}
 				if _, err := b.Fetch(t.Context(), id); err == nil {
 					t.Error("no error")
+				}
+				if problems != 1 {
+					t.Errorf("the operator hears of %d problems", problems)
 				}
 				if got, why := read(t, b, id, "plan"); got != nil || why != "" {
 					t.Errorf("got %q, %q", got, why)

@@ -34,7 +34,7 @@ type Store struct {
 	cancel     context.CancelFunc
 	background sync.WaitGroup // of the same; added to under mu, and not once the store is closed
 	waiting    atomic.Int64   // ended runs that are being written or wait for that
-	unshared   atomic.Bool    // the last run that has ended could not be written
+	failing    atomic.Bool    // the shared store, since something was written there
 	slots      slots
 }
 

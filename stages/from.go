@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // FromStage begins with what a stage of an earlier run produced, or continues that run (docs/pipeline.md, from).
@@ -112,9 +113,9 @@ type Overrides struct {
 	Retries     int    `json:"retries,omitempty" jsonschema:"minimum=0,maximum=100" jsonschema_description:"With resume: of the for_each that stopped."`
 }
 
-// ResumeStage is the stage that continues a run.
-func ResumeStage(run string) string {
-	return fmt.Sprintf(`{"type": "from", "run": %q, "resume": true}`, run)
+// ResumeStage is the stage that continues a run, with more members.
+func ResumeStage(run string, more ...string) string {
+	return fmt.Sprintf(`{%s}`, strings.Join(append([]string{fmt.Sprintf(`"type": "from", "run": %q, "resume": true`, run)}, more...), ", "))
 }
 
 // resume compiles the stored plan of a run again, from the stage where it stopped.

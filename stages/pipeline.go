@@ -291,6 +291,9 @@ func (r *Run) prepare(ctx context.Context, p *Pipeline) (links []*link, meters [
 	if p.resumed != nil && r.dry == nil {
 		giveUp, err = r.claim(ctx, p.resumed.storedRun)
 	}
+	if r.record != nil {
+		r.record.begun = err == nil
+	}
 	return links, meters, release, err
 }
 

@@ -17,7 +17,7 @@ import (
 type record struct {
 	storedRun
 	resumed *resumption // nil: the run begins anew
-	planned bool        // the plan is written: others can begin from the run
+	begun   bool        // the run is prepared: there may be something to go on from
 }
 
 func outputName(stage int) string { return strconv.Itoa(stage) }
@@ -61,7 +61,6 @@ func newRecord(p *Pipeline, fed, dry bool) (rec *record, end func()) {
 // writePlan makes the run one that others can begin from.
 func (rec *record) writePlan() {
 	if rec != nil {
-		rec.planned = true
 		rec.write(planName, rec.plan)
 	}
 }
@@ -102,7 +101,7 @@ func (p *Pipeline) recordEnd(r *Run, report *Report, meters []*Meter, err error,
 	if rec == nil {
 		return
 	}
-	if rec.planned {
+	if rec.begun {
 		report.Run = rec.id
 	}
 	var e *Error
@@ -115,13 +114,13 @@ func (p *Pipeline) recordEnd(r *Run, report *Report, meters []*Meter, err error,
 		d.Resume = p.recoverable(rec.storedRun, before) == before
 	}
 	switch {
-	case e == nil || !rec.planned:
+	case e == nil || !rec.begun:
 	case gone && !rec.runs.Outlive():
 		e.forgotten()
 	default:
 		e.Run = rec.id
 		at, _ := rec.nearest(len(p.list))
-		e.Resume = passing[e.Code] && !rec.DryRun && at >= 0
+		e.Resume = (passing[e.Code] || e.repeats && e.Item > 0) && !rec.DryRun && at >= 0 // items that are refused can be skipped
 		if !e.Resume {
 			last := len(p.list)
 			if e.Place != "" {
@@ -227,9 +226,13 @@ func stillRunning(id string) *Error {
 	return fielded("run", Errorf(InvalidPipeline, "wait until it has ended", "run %s is still running", id))
 }
 
-// storeError is the failure of the store that gateways share.
+// storeError is the failure of the store that gateways share. Its operator has the details, which name places that are none of the
+// caller's concern.
 func storeError(err error) *Error {
-	return Errorf(Internal, "try again later, or run the pipeline again, without from", "earlier runs cannot be looked up: %w", err)
+	return &Error{
+		Code: ServerUnavailable, Err: err, Hint: "try again later, or run the pipeline again, without from",
+		Msg: "earlier runs cannot be looked up now, in the store that gateways share",
+	}
 }
 
 // keptRun returns a run of the caller that is here.

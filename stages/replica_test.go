@@ -95,7 +95,7 @@ func TestDeadGateway(t *testing.T) {
 		if _, errs := b.compile(t, resume(id)); len(errs) != 1 || !strings.Contains(errs[0].Msg, "is still running") {
 			t.Errorf("continuing a run under way: %v", errs)
 		}
-		if err := <-ended; err == nil || !strings.Contains(err.Error(), "the network is down") {
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "it cannot be noted") {
 			t.Errorf("the run that was cut off: %v", err)
 		}
 		before := called.all()
