@@ -143,7 +143,7 @@ func (m *shared) version(ctx context.Context, name string, number int) (Version,
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && e.Removed:
 		return Version{}, ErrNotFound
-	case err != nil && !errors.Is(err, errDamaged):
+	case err != nil && !unusable(err):
 		return Version{}, fmt.Errorf("%w: %w", ErrStore, err)
 	case err != nil:
 		return Version{}, err
@@ -174,10 +174,11 @@ func (m *shared) versions(ctx context.Context, name string) ([]Version, error) {
 	_ = all.Wait()
 	var failed error // one of many of the same kind
 	errs = slices.DeleteFunc(errs, func(err error) bool {
-		if errors.Is(err, ErrStore) {
+		same := errors.Is(err, ErrStore) || errors.Is(err, store.ErrKey)
+		if same {
 			failed = err
 		}
-		return errors.Is(err, ErrStore) || errors.Is(err, ErrNotFound) // which is a removal, or gone
+		return same || errors.Is(err, ErrNotFound) // which is a removal, or gone
 	})
 	slices.Reverse(found)
 	return slices.DeleteFunc(found, func(v Version) bool { return v.Number == 0 }), errors.Join(append(errs, failed)...)
@@ -185,6 +186,9 @@ func (m *shared) versions(ctx context.Context, name string) ([]Version, error) {
 
 // errDamaged is wrapped by the error of an object that holds no entry.
 var errDamaged = errors.New("it holds no version of a saved pipeline: remove it, or save the pipeline again")
+
+// unusable reports whether an error is that of one object, which will not change: it holds no entry, or its key is not here.
+func unusable(err error) bool { return errors.Is(err, errDamaged) || errors.Is(err, store.ErrKey) }
 
 // read reads an entry.
 func (m *shared) read(ctx context.Context, name string, number int) (e entry, err error) {
@@ -282,7 +286,7 @@ func (m *shared) refresh(ctx context.Context) {
 	m.failed(err)
 }
 
-// failed notes that the store has failed, or works again. The first error of a row stays, so that nobody is told of each.
+// failed notes that the store has failed, or works again. Only the first error of a row is reported.
 func (m *shared) failed(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -307,11 +311,14 @@ func (m *shared) learn(ctx context.Context, name string, numbers []int, since ui
 		return nil
 	}
 	h := &head{numbers: numbers}
-	if h.entry, h.err = m.read(ctx, name, last); h.err != nil {
-		if !errors.Is(h.err, errDamaged) {
-			return unlessGone(h.err)
-		}
+	h.entry, h.err = m.read(ctx, name, last)
+	switch {
+	case errors.Is(h.err, store.ErrNotFound): // it was deleted just now
+		return nil
+	case unusable(h.err):
 		h.entry = entry{Version: Version{Number: last, Author: Author{Agent: true}}} // nobody knows whose it is: it is nobody's
+	case h.err != nil:
+		return h.err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -321,14 +328,6 @@ func (m *shared) learn(ctx context.Context, name string, numbers []int, since ui
 		m.heads[name] = h
 	}
 	return nil
-}
-
-// unlessGone returns nil for the error of an object that was deleted just now.
-func unlessGone(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
 }
 
 // look brings one pipeline up to date.

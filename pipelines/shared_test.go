@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"iter"
@@ -370,6 +369,69 @@ func TestSharedHostile(t *testing.T) {
 	}
 }
 
+// TestSharedRotated: entries whose key has left the key file are no trouble of the store. Each is one of a pipeline that can be saved or
+// removed, also if it was a removal.
+func TestSharedRotated(t *testing.T) {
+	inner := directoryStore(t)
+	gateway := func(ids ...string) (*pipelines.Store, *troubled) {
+		objects := &troubled{Store: store.Seal(inner, storetest.Keys(t, ids...))}
+		return pipelines.NewSharedStore(objects), objects
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		old, _ := gateway("old")
+		for i := range 3 {
+			for _, name := range []string{"changed", "kept", "removed"} {
+				if _, err := old.Save(ctx, name, saying(fmt.Sprint(i)), i, person); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := old.Remove(ctx, "removed", 3); err != nil {
+			t.Fatal(err)
+		}
+		both, _ := gateway("new", "old")
+		if _, err := both.Save(ctx, "changed", saying("3"), 3, person); err != nil {
+			t.Fatal(err)
+		}
+		s, objects := gateway("new")
+		var following sync.WaitGroup
+		following.Go(func() {
+			pipelines.NewSet(s, stages.Deps{}, func() uint64 { return 0 }).Follow(ctx, func(pipelines.Change) {})
+		})
+		time.Sleep(time.Hour)
+		list, err := s.List(ctx)
+		if got := state(t, s); got != "changed@4 3, kept@3 of , removed@4 of " || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		for _, p := range list[1:] {
+			if got := fmt.Sprint(p.Err); !strings.Contains(got, `add the key "old" to the key file`) || p.Version.VisibleTo("user ann") {
+				t.Errorf("%s: %s", p.Name, got)
+			}
+		}
+		if n := objects.gets.Load(); n != 3 {
+			t.Errorf("in an hour %d objects were read", n)
+		}
+		if list, err := s.Versions(ctx, "changed"); len(list) != 1 || !errors.Is(err, store.ErrKey) || strings.Count(err.Error(), "add the key") != 1 {
+			t.Errorf("its versions are %+v, %v", list, err)
+		}
+		if _, err := s.Get(ctx, "changed@1", pipelines.Everybody); !errors.Is(err, pipelines.ErrNotFound) {
+			t.Errorf("an earlier version: %v", err)
+		}
+		if v, err := s.Save(ctx, "kept", saying("2"), 3, person); err != nil || v.Number != 4 {
+			t.Errorf("saving the same text again: %+v, %v", v, err)
+		}
+		if err := s.Remove(ctx, "removed", 4); err != nil {
+			t.Error(err)
+		}
+		if got := state(t, s); got != "changed@4 3, kept@4 2" {
+			t.Errorf("at the end there is %q", got)
+		}
+		cancel()
+		following.Wait()
+	})
+}
+
 var errDown = errors.New("connection refused")
 
 // TestSharedDown: while the store is down, what is known goes on, and a change says what has become of it.
@@ -623,15 +685,7 @@ func TestSharedS3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(path, []byte("one:"+base64.StdEncoding.EncodeToString(make([]byte, 32))), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	keys, err := store.ReadKeys(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, objects := t.Context(), store.Seal(s3, keys)
+	ctx, objects := t.Context(), store.Seal(s3, storetest.Keys(t, "one"))
 	a, b := pipelines.NewSharedStore(objects), pipelines.NewSharedStore(objects)
 	if got := state(t, b); got != "" {
 		t.Errorf("at first there is %q", got)

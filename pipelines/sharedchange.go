@@ -90,7 +90,7 @@ func (m *shared) write(ctx context.Context, object string, data []byte) error {
 	return fmt.Errorf("%w: %w", ErrUnsettled, failed)
 }
 
-// announce leaves a mark, so that other gateways read the store again. What fails here they find a minute later.
+// announce leaves a mark, so that other gateways read the store again. Without the mark they notice the change within a minute.
 func (m *shared) announce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer cancel()
