@@ -247,6 +247,118 @@ func TestSharedConflict(t *testing.T) {
 	}
 }
 
+// TestSharedPaused: a replica that pauses between its look and its write finds its number free again. Its version does not count.
+func TestSharedPaused(t *testing.T) {
+	saves := func(t *testing.T, s *pipelines.Store, from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			if _, err := s.Save(t.Context(), "a", saying(fmt.Sprint(i)), i, person); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const many = pipelines.MaxVersions + 5
+	saveMany := func(t *testing.T, inner store.Store, s *pipelines.Store) { // of which the last save deletes the first ones
+		t.Helper()
+		for n := 4; n < many; n++ {
+			put(t, inner, fmt.Sprint("pipelines/a/", n), fmt.Sprintf(`{"version": %d, "removed": true}`, n))
+		}
+		if _, err := s.Save(t.Context(), "a", saying("last"), pipelines.Any, person); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		before    int                                                       // versions that it knows
+		meanwhile func(t *testing.T, inner store.Store, s *pipelines.Store) // what others do
+		next      int                                                       // the version that is saved after any
+		rest      string                                                    // what there is when the change was refused
+	}{
+		"a new pipeline": {0, func(t *testing.T, inner store.Store, s *pipelines.Store) {
+			saves(t, s, 0, 3)
+			saveMany(t, inner, s)
+		}, many + 1, fmt.Sprintf("a@%d last", many)},
+		"another version": {3, saveMany, many + 1, fmt.Sprintf("a@%d last", many)},
+		"a purged pipeline": {3, func(t *testing.T, inner store.Store, _ *pipelines.Store) {
+			for n := 1; n <= 3; n++ {
+				if err := inner.Delete(t.Context(), fmt.Sprint("pipelines/a/", n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, 1, ""},
+	} {
+		for _, base := range []int{c.before, pipelines.Any} {
+			t.Run(fmt.Sprint(name, base), func(t *testing.T) {
+				inner := directoryStore(t)
+				saves(t, pipelines.NewSharedStore(inner), 0, c.before)
+				var once sync.Once
+				s := pipelines.NewSharedStore(&troubled{Store: inner, fail: func(_ context.Context, does, name string) error {
+					if does == "put" && strings.HasPrefix(name, "pipelines/a/") {
+						once.Do(func() { c.meanwhile(t, inner, pipelines.NewSharedStore(inner)) })
+					}
+					return nil
+				}})
+				want := c.rest
+				v, err := s.Save(t.Context(), "a", saying("late"), base, person)
+				if base == pipelines.Any {
+					want = fmt.Sprintf("a@%d late", c.next)
+				}
+				if (err == nil) != (base == pipelines.Any) || err == nil && v.Number != c.next || err != nil && !errors.Is(err, pipelines.ErrConflict) {
+					t.Errorf("saved version %d, %v", v.Number, err)
+				}
+				if got := state(t, pipelines.NewSharedStore(inner)); got != want {
+					t.Errorf("there is %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestSharedReused: the numbers of a pipeline whose versions were deleted come back with other texts.
+func TestSharedReused(t *testing.T) {
+	dir := t.TempDir()
+	objects, err := store.OpenDirectory(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { objects.Close() })
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a, b := pipelines.NewSharedStore(objects), pipelines.NewSharedStore(objects)
+		var following sync.WaitGroup
+		following.Go(func() {
+			pipelines.NewSet(b, stages.Deps{}, func() uint64 { return 0 }).Follow(ctx, func(pipelines.Change) {})
+		})
+		for _, text := range []string{"old", "new"} {
+			for i := range 2 {
+				if _, err := a.Save(ctx, "a", saying(fmt.Sprint(text, i+1)), i, person); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			for asked, want := range map[string]string{"a": text + "2", "a@1": text + "1", "a@2": text + "2"} {
+				if p, err := b.Get(ctx, asked, pipelines.Everybody); err != nil || p.Definition.Description != want {
+					t.Errorf("%s is %+v, %v, want %q", asked, p.Definition, err, want)
+				}
+			}
+			for n := 1; n <= 2 && text == "old"; n++ {
+				// Files that follow in the same tick of the clock could have one time.
+				then := time.Now().Add(-time.Hour)
+				if err := os.Chtimes(filepath.Join(dir, "pipelines", "a", fmt.Sprint(n)), then, then); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			for n := 1; n <= 2 && text == "old"; n++ {
+				if err := objects.Delete(ctx, fmt.Sprint("pipelines/a/", n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		cancel()
+		following.Wait()
+	})
+}
+
 // TestSharedFiles: the files of a replica count before the store, and do not change; what is new goes to the store.
 func TestSharedFiles(t *testing.T) {
 	ctx, objects, dir := t.Context(), directoryStore(t), t.TempDir()
@@ -551,6 +663,34 @@ func TestSharedUnsettled(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSharedUnlisted: a change after which the store cannot be listed may count, and others are told to look.
+func TestSharedUnlisted(t *testing.T) {
+	inner := directoryStore(t)
+	var written atomic.Bool
+	s := pipelines.NewSharedStore(&troubled{Store: inner, fail: func(_ context.Context, does, name string) error {
+		if does == "list" && written.Load() {
+			return errDown
+		}
+		written.Store(written.Load() || does == "put")
+		return nil
+	}})
+	if _, err := s.Save(t.Context(), "a", saying("one"), 0, person); !errors.Is(err, pipelines.ErrUnsettled) {
+		t.Errorf("got %v", err)
+	}
+	if got := state(t, pipelines.NewSharedStore(inner)); got != "a@1 one" {
+		t.Errorf("there is %q", got)
+	}
+	marks := 0
+	for _, err := range inner.List(t.Context(), "pipelines/.changed/") {
+		if marks++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if marks != 1 {
+		t.Errorf("there are %d marks", marks)
 	}
 }
 
