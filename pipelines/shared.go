@@ -50,12 +50,24 @@ type entry struct {
 	Removed bool `json:"removed,omitempty"`
 }
 
+// An id tells entries of one pipeline apart. Once all were deleted, their numbers come back.
+type id struct {
+	number int
+	time   int64 // at which it was written, in nanoseconds, by the clock of the store
+}
+
 // A head is the newest entry of a pipeline. It never changes.
 type head struct {
 	entry
-	numbers []int // of the entries that are kept, sorted
+	ids     []id  // of the entries that are kept, sorted; the last one is its own
 	err     error // why the entry cannot be used
 	learned uint64
+}
+
+// cached is the key of an earlier version.
+type cached struct {
+	name string
+	id   id
 }
 
 // shared is a store that gateways share. It keeps the newest entries in memory, so that nobody waits for the store to read what
@@ -66,7 +78,7 @@ type shared struct {
 	mu     sync.Mutex
 	heads  map[string]*head   // guarded by mu, as is all below
 	now    uint64             // grows with each head that is learned
-	cache  map[string]Version // earlier versions, by object
+	cache  map[cached]Version // earlier versions
 	marks  []string           // at the last whole reading; nil: there was none
 	due    time.Time          // the next whole reading
 	looked time.Time          // the last look for a name that is not known
@@ -75,7 +87,7 @@ type shared struct {
 }
 
 func newShared(objects store.Store) *shared {
-	return &shared{objects: objects, heads: map[string]*head{}, cache: map[string]Version{}}
+	return &shared{objects: objects, heads: map[string]*head{}, cache: map[cached]Version{}}
 }
 
 // String implements [place].
@@ -127,23 +139,29 @@ func (m *shared) sums(found sums) {
 }
 
 func (m *shared) version(ctx context.Context, name string, number int) (Version, error) {
-	object := objectOf(name, number)
-	m.mu.Lock()
-	h, v := m.heads[name], m.cache[object]
-	m.mu.Unlock()
+	h := m.head(name)
+	if h == nil {
+		return Version{}, ErrNotFound
+	}
+	i := indexOf(h.ids, number)
 	switch {
-	case v.Number == number:
-		return v, nil
-	case h == nil || !slices.Contains(h.numbers, number): // callers may ask for any
+	case i < 0: // callers may ask for any
 		return Version{}, ErrNotFound
 	case number == h.Number && h.err == nil && !h.Removed:
 		return h.Version, nil
+	}
+	key := cached{name, h.ids[i]}
+	m.mu.Lock()
+	v := m.cache[key]
+	m.mu.Unlock()
+	if v.Number == number {
+		return v, nil
 	}
 	e, err := m.read(ctx, name, number)
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && e.Removed:
 		return Version{}, ErrNotFound
-	case err != nil && !errors.Is(err, errDamaged):
+	case err != nil && !unusable(err):
 		return Version{}, fmt.Errorf("%w: %w", ErrStore, err)
 	case err != nil:
 		return Version{}, err
@@ -153,8 +171,12 @@ func (m *shared) version(ctx context.Context, name string, number int) (Version,
 	if len(m.cache) >= mostCached {
 		clear(m.cache)
 	}
-	m.cache[object] = e.Version
+	m.cache[key] = e.Version
 	return e.Version, nil
+}
+
+func indexOf(ids []id, number int) int {
+	return slices.IndexFunc(ids, func(one id) bool { return one.number == number })
 }
 
 func (m *shared) versions(ctx context.Context, name string) ([]Version, error) {
@@ -162,22 +184,23 @@ func (m *shared) versions(ctx context.Context, name string) ([]Version, error) {
 	if h == nil {
 		return nil, nil
 	}
-	found, errs := make([]Version, len(h.numbers)), make([]error, len(h.numbers))
+	found, errs := make([]Version, len(h.ids)), make([]error, len(h.ids))
 	var all errgroup.Group
 	all.SetLimit(readAtOnce)
-	for i, number := range h.numbers {
+	for i, one := range h.ids {
 		all.Go(func() error {
-			found[i], errs[i] = m.version(ctx, name, number)
+			found[i], errs[i] = m.version(ctx, name, one.number)
 			return nil
 		})
 	}
 	_ = all.Wait()
 	var failed error // one of many of the same kind
 	errs = slices.DeleteFunc(errs, func(err error) bool {
-		if errors.Is(err, ErrStore) {
+		same := errors.Is(err, ErrStore) || errors.Is(err, store.ErrKey)
+		if same {
 			failed = err
 		}
-		return errors.Is(err, ErrStore) || errors.Is(err, ErrNotFound) // which is a removal, or gone
+		return same || errors.Is(err, ErrNotFound) // which is a removal, or gone
 	})
 	slices.Reverse(found)
 	return slices.DeleteFunc(found, func(v Version) bool { return v.Number == 0 }), errors.Join(append(errs, failed)...)
@@ -185,6 +208,9 @@ func (m *shared) versions(ctx context.Context, name string) ([]Version, error) {
 
 // errDamaged is wrapped by the error of an object that holds no entry.
 var errDamaged = errors.New("it holds no version of a saved pipeline: remove it, or save the pipeline again")
+
+// unusable reports whether an error is that of one object, which will not change: it holds no entry, or its key is not here.
+func unusable(err error) bool { return errors.Is(err, errDamaged) || errors.Is(err, store.ErrKey) }
 
 // read reads an entry.
 func (m *shared) read(ctx context.Context, name string, number int) (e entry, err error) {
@@ -208,14 +234,14 @@ func (m *shared) get(ctx context.Context, object string) ([]byte, error) {
 
 // A listing is what there is below some prefix.
 type listing struct {
-	numbers map[string][]int // of the entries of a pipeline
-	marks   []string
-	wrong   error
+	ids   map[string][]id // of the entries of a pipeline, sorted
+	marks []string
+	wrong error
 }
 
 // list lists objects. All of them count, but for those of one name too many.
 func (m *shared) list(ctx context.Context, prefix string, most int) (*listing, error) {
-	l := &listing{numbers: map[string][]int{}}
+	l := &listing{ids: map[string][]id{}}
 	seen, foreign := 0, ""
 	for o, err := range m.objects.List(ctx, prefix) {
 		if err != nil {
@@ -231,17 +257,17 @@ func (m *shared) list(ctx context.Context, prefix string, most int) (*listing, e
 		case strings.HasPrefix(o.Name, sharedMarks):
 			l.marks = append(l.marks, o.Name)
 		case err != nil || number < 1 || number > mostNumber || strconv.Itoa(number) != text || CheckName(name) != nil,
-			l.numbers[name] == nil && len(l.numbers) == mostNames:
+			l.ids[name] == nil && len(l.ids) == mostNames:
 			foreign = o.Name
 		default:
-			l.numbers[name] = append(l.numbers[name], number)
+			l.ids[name] = append(l.ids[name], id{number, o.Modified.UnixNano()})
 		}
 	}
 	if foreign != "" {
 		l.wrong = errors.Join(l.wrong, fmt.Errorf("the store has objects that are no saved pipelines, or belong to more than %d of them, such as %s: remove them", mostNames, foreign))
 	}
-	for _, numbers := range l.numbers {
-		slices.Sort(numbers)
+	for _, ids := range l.ids {
+		slices.SortFunc(ids, func(a, b id) int { return a.number - b.number })
 	}
 	return l, nil
 }
@@ -256,12 +282,12 @@ func (m *shared) refresh(ctx context.Context) {
 		m.failed(err)
 		return
 	}
-	errs := make(chan error, len(l.numbers))
+	errs := make(chan error, len(l.ids))
 	var all errgroup.Group
 	all.SetLimit(readAtOnce)
-	for name, numbers := range l.numbers {
+	for name, ids := range l.ids {
 		all.Go(func() error {
-			errs <- m.learn(ctx, name, numbers, since)
+			errs <- m.learn(ctx, name, ids, since)
 			return nil
 		})
 	}
@@ -273,7 +299,7 @@ func (m *shared) refresh(ctx context.Context) {
 		}
 	}
 	m.mu.Lock()
-	maps.DeleteFunc(m.heads, func(name string, h *head) bool { return l.numbers[name] == nil && h.learned <= since })
+	maps.DeleteFunc(m.heads, func(name string, h *head) bool { return l.ids[name] == nil && h.learned <= since })
 	m.marks, m.wrong, m.due = append([]string{}, l.marks[:min(len(l.marks), mostMarks)]...), l.wrong, time.Now().Add(readAnyway)
 	if err != nil {
 		m.due = time.Now().Add(readFailed)
@@ -282,7 +308,7 @@ func (m *shared) refresh(ctx context.Context) {
 	m.failed(err)
 }
 
-// failed notes that the store has failed, or works again. The first error of a row stays, so that nobody is told of each.
+// failed notes that the store has failed, or works again. Only the first error of a row is reported.
 func (m *shared) failed(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -300,18 +326,21 @@ func (m *shared) moment() uint64 {
 	return m.now
 }
 
-// learn reads the newest entry of a pipeline, if it is not known. Versions learned since then are newer than the numbers.
-func (m *shared) learn(ctx context.Context, name string, numbers []int, since uint64) error {
-	last := numbers[len(numbers)-1]
-	if old := m.head(name); old != nil && old.Number == last {
+// learn reads the newest entry of a pipeline, if it is not known. Versions learned since then are newer than the ids.
+func (m *shared) learn(ctx context.Context, name string, ids []id, since uint64) error {
+	last := ids[len(ids)-1].number
+	if old := m.head(name); old != nil && old.ids[len(old.ids)-1] == ids[len(ids)-1] {
 		return nil
 	}
-	h := &head{numbers: numbers}
-	if h.entry, h.err = m.read(ctx, name, last); h.err != nil {
-		if !errors.Is(h.err, errDamaged) {
-			return unlessGone(h.err)
-		}
+	h := &head{ids: ids}
+	h.entry, h.err = m.read(ctx, name, last)
+	switch {
+	case errors.Is(h.err, store.ErrNotFound): // it was deleted just now
+		return nil
+	case unusable(h.err):
 		h.entry = entry{Version: Version{Number: last, Author: Author{Agent: true}}} // nobody knows whose it is: it is nobody's
+	case h.err != nil:
+		return h.err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -323,14 +352,6 @@ func (m *shared) learn(ctx context.Context, name string, numbers []int, since ui
 	return nil
 }
 
-// unlessGone returns nil for the error of an object that was deleted just now.
-func unlessGone(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
 // look brings one pipeline up to date.
 func (m *shared) look(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
@@ -340,8 +361,8 @@ func (m *shared) look(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if numbers := l.numbers[name]; numbers != nil {
-		return m.learn(ctx, name, numbers, since)
+	if ids := l.ids[name]; ids != nil {
+		return m.learn(ctx, name, ids, since)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -363,7 +384,7 @@ func (m *shared) glance(ctx context.Context, name string) bool {
 		return false
 	}
 	after := m.head(name)
-	return after != nil && (before == nil || before.Number != after.Number)
+	return after != nil && after != before
 }
 
 // first reads the store if nobody has tried that yet.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"iter"
@@ -248,6 +247,118 @@ func TestSharedConflict(t *testing.T) {
 	}
 }
 
+// TestSharedPaused: a replica that pauses between its look and its write finds its number free again. Its version does not count.
+func TestSharedPaused(t *testing.T) {
+	saves := func(t *testing.T, s *pipelines.Store, from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			if _, err := s.Save(t.Context(), "a", saying(fmt.Sprint(i)), i, person); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const many = pipelines.MaxVersions + 5
+	saveMany := func(t *testing.T, inner store.Store, s *pipelines.Store) { // of which the last save deletes the first ones
+		t.Helper()
+		for n := 4; n < many; n++ {
+			put(t, inner, fmt.Sprint("pipelines/a/", n), fmt.Sprintf(`{"version": %d, "removed": true}`, n))
+		}
+		if _, err := s.Save(t.Context(), "a", saying("last"), pipelines.Any, person); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		before    int                                                       // versions that it knows
+		meanwhile func(t *testing.T, inner store.Store, s *pipelines.Store) // what others do
+		next      int                                                       // the version that is saved after any
+		rest      string                                                    // what there is when the change was refused
+	}{
+		"a new pipeline": {0, func(t *testing.T, inner store.Store, s *pipelines.Store) {
+			saves(t, s, 0, 3)
+			saveMany(t, inner, s)
+		}, many + 1, fmt.Sprintf("a@%d last", many)},
+		"another version": {3, saveMany, many + 1, fmt.Sprintf("a@%d last", many)},
+		"a purged pipeline": {3, func(t *testing.T, inner store.Store, _ *pipelines.Store) {
+			for n := 1; n <= 3; n++ {
+				if err := inner.Delete(t.Context(), fmt.Sprint("pipelines/a/", n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, 1, ""},
+	} {
+		for _, base := range []int{c.before, pipelines.Any} {
+			t.Run(fmt.Sprint(name, base), func(t *testing.T) {
+				inner := directoryStore(t)
+				saves(t, pipelines.NewSharedStore(inner), 0, c.before)
+				var once sync.Once
+				s := pipelines.NewSharedStore(&troubled{Store: inner, fail: func(_ context.Context, does, name string) error {
+					if does == "put" && strings.HasPrefix(name, "pipelines/a/") {
+						once.Do(func() { c.meanwhile(t, inner, pipelines.NewSharedStore(inner)) })
+					}
+					return nil
+				}})
+				want := c.rest
+				v, err := s.Save(t.Context(), "a", saying("late"), base, person)
+				if base == pipelines.Any {
+					want = fmt.Sprintf("a@%d late", c.next)
+				}
+				if (err == nil) != (base == pipelines.Any) || err == nil && v.Number != c.next || err != nil && !errors.Is(err, pipelines.ErrConflict) {
+					t.Errorf("saved version %d, %v", v.Number, err)
+				}
+				if got := state(t, pipelines.NewSharedStore(inner)); got != want {
+					t.Errorf("there is %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestSharedReused: the numbers of a pipeline whose versions were deleted come back with other texts.
+func TestSharedReused(t *testing.T) {
+	dir := t.TempDir()
+	objects, err := store.OpenDirectory(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { objects.Close() })
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a, b := pipelines.NewSharedStore(objects), pipelines.NewSharedStore(objects)
+		var following sync.WaitGroup
+		following.Go(func() {
+			pipelines.NewSet(b, stages.Deps{}, func() uint64 { return 0 }).Follow(ctx, func(pipelines.Change) {})
+		})
+		for _, text := range []string{"old", "new"} {
+			for i := range 2 {
+				if _, err := a.Save(ctx, "a", saying(fmt.Sprint(text, i+1)), i, person); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			for asked, want := range map[string]string{"a": text + "2", "a@1": text + "1", "a@2": text + "2"} {
+				if p, err := b.Get(ctx, asked, pipelines.Everybody); err != nil || p.Definition.Description != want {
+					t.Errorf("%s is %+v, %v, want %q", asked, p.Definition, err, want)
+				}
+			}
+			for n := 1; n <= 2 && text == "old"; n++ {
+				// Files that follow in the same tick of the clock could have one time.
+				then := time.Now().Add(-time.Hour)
+				if err := os.Chtimes(filepath.Join(dir, "pipelines", "a", fmt.Sprint(n)), then, then); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			for n := 1; n <= 2 && text == "old"; n++ {
+				if err := objects.Delete(ctx, fmt.Sprint("pipelines/a/", n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		cancel()
+		following.Wait()
+	})
+}
+
 // TestSharedFiles: the files of a replica count before the store, and do not change; what is new goes to the store.
 func TestSharedFiles(t *testing.T) {
 	ctx, objects, dir := t.Context(), directoryStore(t), t.TempDir()
@@ -370,6 +481,69 @@ func TestSharedHostile(t *testing.T) {
 	}
 }
 
+// TestSharedRotated: entries whose key has left the key file are no trouble of the store. Each is one of a pipeline that can be saved or
+// removed, also if it was a removal.
+func TestSharedRotated(t *testing.T) {
+	inner := directoryStore(t)
+	gateway := func(ids ...string) (*pipelines.Store, *troubled) {
+		objects := &troubled{Store: store.Seal(inner, storetest.Keys(t, ids...))}
+		return pipelines.NewSharedStore(objects), objects
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		old, _ := gateway("old")
+		for i := range 3 {
+			for _, name := range []string{"changed", "kept", "removed"} {
+				if _, err := old.Save(ctx, name, saying(fmt.Sprint(i)), i, person); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := old.Remove(ctx, "removed", 3); err != nil {
+			t.Fatal(err)
+		}
+		both, _ := gateway("new", "old")
+		if _, err := both.Save(ctx, "changed", saying("3"), 3, person); err != nil {
+			t.Fatal(err)
+		}
+		s, objects := gateway("new")
+		var following sync.WaitGroup
+		following.Go(func() {
+			pipelines.NewSet(s, stages.Deps{}, func() uint64 { return 0 }).Follow(ctx, func(pipelines.Change) {})
+		})
+		time.Sleep(time.Hour)
+		list, err := s.List(ctx)
+		if got := state(t, s); got != "changed@4 3, kept@3 of , removed@4 of " || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		for _, p := range list[1:] {
+			if got := fmt.Sprint(p.Err); !strings.Contains(got, `add the key "old" to the key file`) || p.Version.VisibleTo("user ann") {
+				t.Errorf("%s: %s", p.Name, got)
+			}
+		}
+		if n := objects.gets.Load(); n != 3 {
+			t.Errorf("in an hour %d objects were read", n)
+		}
+		if list, err := s.Versions(ctx, "changed"); len(list) != 1 || !errors.Is(err, store.ErrKey) || strings.Count(err.Error(), "add the key") != 1 {
+			t.Errorf("its versions are %+v, %v", list, err)
+		}
+		if _, err := s.Get(ctx, "changed@1", pipelines.Everybody); !errors.Is(err, pipelines.ErrNotFound) {
+			t.Errorf("an earlier version: %v", err)
+		}
+		if v, err := s.Save(ctx, "kept", saying("2"), 3, person); err != nil || v.Number != 4 {
+			t.Errorf("saving the same text again: %+v, %v", v, err)
+		}
+		if err := s.Remove(ctx, "removed", 4); err != nil {
+			t.Error(err)
+		}
+		if got := state(t, s); got != "changed@4 3, kept@4 2" {
+			t.Errorf("at the end there is %q", got)
+		}
+		cancel()
+		following.Wait()
+	})
+}
+
 var errDown = errors.New("connection refused")
 
 // TestSharedDown: while the store is down, what is known goes on, and a change says what has become of it.
@@ -489,6 +663,34 @@ func TestSharedUnsettled(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSharedUnlisted: a change after which the store cannot be listed may count, and others are told to look.
+func TestSharedUnlisted(t *testing.T) {
+	inner := directoryStore(t)
+	var written atomic.Bool
+	s := pipelines.NewSharedStore(&troubled{Store: inner, fail: func(_ context.Context, does, name string) error {
+		if does == "list" && written.Load() {
+			return errDown
+		}
+		written.Store(written.Load() || does == "put")
+		return nil
+	}})
+	if _, err := s.Save(t.Context(), "a", saying("one"), 0, person); !errors.Is(err, pipelines.ErrUnsettled) {
+		t.Errorf("got %v", err)
+	}
+	if got := state(t, pipelines.NewSharedStore(inner)); got != "a@1 one" {
+		t.Errorf("there is %q", got)
+	}
+	marks := 0
+	for _, err := range inner.List(t.Context(), "pipelines/.changed/") {
+		if marks++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if marks != 1 {
+		t.Errorf("there are %d marks", marks)
 	}
 }
 
@@ -623,15 +825,7 @@ func TestSharedS3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(path, []byte("one:"+base64.StdEncoding.EncodeToString(make([]byte, 32))), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	keys, err := store.ReadKeys(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, objects := t.Context(), store.Seal(s3, keys)
+	ctx, objects := t.Context(), store.Seal(s3, storetest.Keys(t, "one"))
 	a, b := pipelines.NewSharedStore(objects), pipelines.NewSharedStore(objects)
 	if got := state(t, b); got != "" {
 		t.Errorf("at first there is %q", got)

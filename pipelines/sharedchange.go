@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/store"
@@ -44,9 +43,9 @@ func (m *shared) remove(ctx context.Context, p *Saved) error {
 
 // put writes the next entry of a pipeline, and then removes the oldest ones beyond those that are kept.
 func (m *shared) put(ctx context.Context, name string, e entry) (Version, error) {
-	var numbers []int
-	if h := m.head(name); h != nil {
-		e.Number, numbers = h.Number, h.numbers
+	h := m.head(name)
+	if h != nil {
+		e.Number = h.Number
 	}
 	if e.Number++; e.Number > mostNumber {
 		return Version{}, fmt.Errorf("%w: %s has no version after %d", ErrFull, name, mostNumber)
@@ -61,15 +60,38 @@ func (m *shared) put(ctx context.Context, name string, e entry) (Version, error)
 	if err := m.write(ctx, objectOf(name, e.Number), data); err != nil {
 		return Version{}, err
 	}
-	numbers = append(slices.Clone(numbers), e.Number)
-	old := numbers[:max(0, len(numbers)-MaxVersions)]
+	defer m.announce(ctx)
+	old, ids, err := m.written(ctx, name, e.Number)
+	if err != nil {
+		return Version{}, err
+	}
 	m.mu.Lock()
-	m.now++
-	m.heads[name] = &head{entry: e, numbers: numbers[len(old):], learned: m.now}
+	if m.heads[name] == h { // else it was read meanwhile, or a later one
+		m.now++
+		m.heads[name] = &head{entry: e, ids: ids, learned: m.now}
+	}
 	m.mu.Unlock()
-	m.announce(ctx)
 	m.drop(ctx, name, old)
 	return e.Version, nil
+}
+
+// written returns the ids of the entries up to one that was just written: the old ones, which go, and those that are kept. The number of
+// that entry may have been free because others have written and deleted more meanwhile: then it does not count and goes.
+func (m *shared) written(ctx context.Context, name string, number int) (old, kept []id, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	defer cancel()
+	l, err := m.list(ctx, sharedRoot+name+"/", mostObjects)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrUnsettled, err)
+	}
+	ids := l.ids[name]
+	i := indexOf(ids, number)
+	if i < max(0, len(ids)-MaxVersions) || number > 1 && indexOf(ids, number-1) < 0 {
+		m.drop(ctx, name, []id{{number: number}})
+		return nil, nil, errOutrun
+	}
+	first := max(0, i+1-MaxVersions)
+	return ids[:first], ids[first : i+1], nil
 }
 
 // write writes an object. If the store fails on the way, it looks whether the object is there.
@@ -90,7 +112,7 @@ func (m *shared) write(ctx context.Context, object string, data []byte) error {
 	return fmt.Errorf("%w: %w", ErrUnsettled, failed)
 }
 
-// announce leaves a mark, so that other gateways read the store again. What fails here they find a minute later.
+// announce leaves a mark, so that other gateways read the store again. Without the mark they notice the change within a minute.
 func (m *shared) announce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer cancel()
@@ -104,11 +126,11 @@ func (m *shared) announce(ctx context.Context) {
 }
 
 // drop deletes entries of a pipeline, and reports whether it could.
-func (m *shared) drop(ctx context.Context, name string, numbers []int) bool {
+func (m *shared) drop(ctx context.Context, name string, ids []id) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer cancel()
-	for _, number := range numbers {
-		if m.objects.Delete(ctx, objectOf(name, number)) != nil {
+	for _, one := range ids {
+		if m.objects.Delete(ctx, objectOf(name, one.number)) != nil {
 			return false // the rest stays until the next time
 		}
 	}
@@ -129,7 +151,7 @@ func (m *shared) purge(ctx context.Context) {
 		}
 	}
 	m.mu.Unlock()
-	if removed <= maxRemoved || !m.drop(ctx, name, first.numbers) {
+	if removed <= maxRemoved || !m.drop(ctx, name, first.ids) {
 		return
 	}
 	m.mu.Lock()

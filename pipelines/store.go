@@ -93,7 +93,7 @@ var (
 	ErrFull     = errors.New("there are too many saved pipelines")
 	ErrFile     = errors.New("each gateway has the saved pipeline in a file of its own: change the files, or give the pipeline another name")
 
-	// After ErrStore everything is as it was. After ErrUnsettled a later look tells.
+	// After ErrStore everything is as it was. After ErrUnsettled, look whether the change counts.
 	ErrStore     = errors.New("the store of saved pipelines cannot be used")
 	ErrUnsettled = errors.New("the store of saved pipelines has failed, and it is not known whether the change counts: look before you try again")
 )
@@ -238,7 +238,7 @@ const Any = -1
 
 // Save writes new content, and returns its version. base is the version that it is to follow, 0 for a new pipeline, or [Any]: if
 // another one is there, the error is [ErrConflict]. An agent may only follow what agents of its own caller have saved and nobody
-// has adopted, else the error is [ErrTaken]. When Save fails, everything is as it was.
+// has adopted, else the error is [ErrTaken]. When Save fails, everything is as it was, except perhaps after [ErrUnsettled].
 func (s *Store) Save(ctx context.Context, name string, text []byte, base int, author Author) (v Version, err error) {
 	err = s.change(ctx, name, func(in place, p *Saved) error {
 		_, err := Parse(in.path(name), text)
@@ -333,7 +333,7 @@ func (v Version) adopted() Version {
 }
 
 // errOutrun says that another gateway has changed the pipeline since it was looked at.
-var errOutrun = fmt.Errorf("%w: others do at the same time", ErrConflict)
+var errOutrun = fmt.Errorf("%w: others are changing it at the same time", ErrConflict)
 
 // mostTries bounds the changes of one that others outrun.
 const mostTries = 5

@@ -84,7 +84,12 @@ func (d *Directory) Put(ctx context.Context, name string, data []byte) error {
 	if err := d.link(draft, name); err != nil {
 		return d.failed("writing", name, err)
 	}
-	return d.failed("writing", name, d.sync(path.Dir(name)))
+	for folder := path.Dir(name); err == nil; folder = path.Dir(folder) { // each may be new
+		if err = d.sync(folder); folder == "." {
+			break
+		}
+	}
+	return d.failed("writing", name, err)
 }
 
 // failed says what failed where. It returns nil for no error.
@@ -353,5 +358,5 @@ func (d *Directory) Delete(ctx context.Context, name string) error {
 }
 
 func notRegular(mode fs.FileMode) error {
-	return fmt.Errorf("there is no file but something else (mode %s): remove it", mode)
+	return fmt.Errorf("this is not a regular file (mode %s): remove it", mode)
 }

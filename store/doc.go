@@ -4,14 +4,14 @@
 //
 // # Decisions
 //
-//   - Of several writers of one name, one wins, in a single step of the store: a hard link in a directory, since a rename
-//     would replace, and network file systems have no other one; a conditional write (If-None-Match: *) in S3. Both are tried when
-//     the store is opened, and a store that ignores them is refused.
-//   - An answer can be lost after the step. The writer then finds its own object in the way, and tells it from that of another
-//     one: by the identity of the file, or by a random value in the metadata. So ErrExists is always about somebody else.
+//   - Of several writers of one name, one wins, in a single step of the store: a hard link in a directory: a rename
+//     would replace, and network file systems offer no other atomic step; a conditional write (If-None-Match: *) in S3. Both are
+//     tried when the store is opened, and a store that ignores them is refused.
+//   - An answer can be lost after the step. The writer then finds an object and recognizes its own by the identity of the file, or
+//     by a random value in the metadata; ErrExists always means another writer.
 //   - A directory has plain files at the names of objects. An object that is being written is in the folder ~drafts, which is no name, and
 //     is removed an hour after its writer has died, by the clock of the file system.
-//   - Objects are whole in memory, at most 8 MiB: no user has a longer one. So each request to S3 has a time, its hash is signed, and
+//   - Objects are whole in memory, at most 8 MiB: no user has a longer one. So each request to S3 has a time limit, its hash is signed, and
 //     it is sent again after a failure that may pass.
 //   - Objects are sealed above every store, by one code: with AES-256-GCM, with the name as additional data. Each has a key of its
 //     own, derived (HKDF-SHA256) from a key of the operator, a random salt, and the rest of the header: format version and key id. So

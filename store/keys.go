@@ -55,7 +55,7 @@ func parseKeys(text string) (Keys, error) {
 			return Keys{}, fmt.Errorf("line %d is not an id of at most %d letters, digits, \"_\", \"-\" and \".\", a colon, and %d bytes in base64; %s", i+1, maxKeyID, keySize, keyFileHelp)
 		}
 		if _, err := keys.find(id); err == nil {
-			return Keys{}, fmt.Errorf("line %d has the id %s again; a new key needs an id of its own", i+1, id)
+			return Keys{}, fmt.Errorf("line %d repeats the id %s; a new key needs an id of its own", i+1, id)
 		}
 		keys.list = append(keys.list, key{id, secret})
 	}
@@ -80,5 +80,5 @@ func (k Keys) find(id string) ([]byte, error) {
 			return key.secret, nil
 		}
 	}
-	return nil, fmt.Errorf("it is sealed with the key %s, which this gateway does not have: add that key to the key file", texts.Quote(id))
+	return nil, fmt.Errorf("%w: add the key %s to the key file", ErrKey, texts.Quote(id))
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
 
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -38,8 +39,8 @@ type S3Options struct {
 	Bucket   string
 	Prefix   string // a folder of the bucket, such as "mcsh/prod"; empty: none
 
-	// Without an access key, the identity is that of the platform: a web identity, a container or an instance. Where they
-	// are, the environment says, which minio-go reads.
+	// Without an access key, the identity is that of the platform: a web identity, a container or an instance. minio-go
+	// finds it through the environment.
 	AccessKey, SecretKey, SessionToken string
 
 	Timeout time.Duration // for a request with its answer; 0: 30 s
@@ -59,6 +60,9 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	endpoint, err := parseEndpoint(o.Endpoint)
 	if err != nil {
 		return nil, err
+	}
+	if s3utils.CheckValidBucketName(o.Bucket) != nil {
+		return nil, errors.New("the bucket of the S3 store is not the name of a bucket; keys do not belong there")
 	}
 	folder := strings.TrimSuffix(o.Prefix, "/")
 	if folder != "" {
@@ -123,7 +127,7 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 	return u, nil
 }
 
-// probe writes an object twice. Its name is none that a store lists.
+// probe writes an object twice. No list shows its name.
 func (s *S3) probe(ctx context.Context) error {
 	name := "~probe-" + rand.Text()
 	first := s.put(ctx, name, []byte("1"))
@@ -266,9 +270,10 @@ func (s *S3) remove(ctx context.Context, name string) error {
 
 func isNotFound(err error) bool { return minio.ToErrorResponse(err).Code == minio.NoSuchKey }
 
-// failed says what failed where, and why, in bounded words without the request. It returns nil for no error.
+// failed says what failed where, and why, in bounded words without the URL of the request. It returns nil for no error.
 func (s *S3) failed(ctx context.Context, doing, name string, err error) error {
 	answer, answered := errors.AsType[minio.ErrorResponse](err)
+	request, unanswered := errors.AsType[*url.Error](err)
 	switch {
 	case err == nil:
 		return nil
@@ -282,6 +287,8 @@ func (s *S3) failed(ctx context.Context, doing, name string, err error) error {
 			hint = "; check the credentials: they need s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket"
 		}
 		err = fmt.Errorf("%s (%s, status %d)%s", texts.Plain(texts.Cut(answer.Error(), 200), false), texts.Plain(texts.Cut(answer.Code, 60), false), answer.StatusCode, hint)
+	case unanswered:
+		err = request.Err
 	}
 	return fmt.Errorf("%s %s in %s: %w", doing, texts.Quote(name), s.place, err)
 }

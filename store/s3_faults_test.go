@@ -327,12 +327,12 @@ func TestOpenS3(t *testing.T) {
 		}), "(AccessDenied, status 403); check the credentials: they need s3:GetObject, s3:PutObject"},
 		"wrong secret": {with(func(o *store.S3Options) { o.SecretKey = "wrong" }), "check the credentials"},
 		"no bucket":    {with(func(o *store.S3Options) { o.Bucket = "nowhere" }), `in bucket "nowhere" at http://127.0.0.1`},
-		"bad bucket":   {with(func(o *store.S3Options) { o.Bucket = "Not a bucket" }), `"Not a bucket"`},
+		"bad bucket":   {with(func(o *store.S3Options) { o.Bucket = "key:secret-of-the-test@bucket" }), "not the name of a bucket"},
 		"bad prefix":   {with(func(o *store.S3Options) { o.Prefix = "../" }), "the prefix of the S3 store"},
 		"no URL":       {with(func(o *store.S3Options) { o.Endpoint = "localhost:9000" }), "the endpoint of an S3 store is a URL"},
 		"keys in URL":  {with(func(o *store.S3Options) { o.Endpoint = "https://key:secret-of-the-test@localhost" }), "keys do not belong there"},
 		"a path":       {with(func(o *store.S3Options) { o.Endpoint += "/bucket" }), "the endpoint of an S3 store is a URL"},
-		"nobody there": {with(func(o *store.S3Options) { o.Endpoint = "http://127.0.0.1:1" }), "connection refused"},
+		"nobody there": {with(func(o *store.S3Options) { o.Endpoint = "http://127.0.0.1:1" }), "in bucket \"bucket\" at http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused"},
 	} {
 		_, err := store.OpenS3(t.Context(), c.options)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -48,7 +48,7 @@ func OpenSealed(ctx context.Context, s Store, k Keys) (Store, error) {
 		}
 		switch {
 		case errors.Is(err, ErrDamaged):
-			return nil, fmt.Errorf("the key %s of the key file is another one than that with which gateways have sealed objects of this store: "+
+			return nil, fmt.Errorf("the key %s of the key file is not the one that sealed this store: "+
 				"give all gateways the same key file, and a new key a new id", texts.Quote(one.id))
 		case err != nil:
 			return nil, err

@@ -14,7 +14,8 @@ const MaxObject = 8 << 20
 var (
 	ErrExists   = errors.New("there is an object of that name")
 	ErrNotFound = errors.New("there is no object of that name")
-	ErrDamaged  = errors.New("it is not what mcsh has written there")
+	ErrDamaged  = errors.New("it is not what mcsh wrote")
+	ErrKey      = errors.New("it is sealed with a key that this gateway does not have")
 )
 
 // A Store keeps objects under names such as "runs/1f/0": parts of letters, digits, "_", "-" and ".", between slashes, at most
@@ -27,8 +28,8 @@ type Store interface {
 	// the store may have been lost.
 	Put(ctx context.Context, name string, data []byte) error
 
-	// Get reads an object: as it was written, or not at all. The error is ErrNotFound if there is none, and ErrDamaged if it
-	// is longer than objects are, or a seal shows that it was changed.
+	// Get reads an object: as it was written, or not at all. The error is ErrNotFound if there is none, ErrDamaged if it is
+	// longer than objects are, or a seal shows that it was changed, and ErrKey if it is sealed with an unknown key.
 	Get(ctx context.Context, name string) ([]byte, error)
 
 	// List returns the objects whose names begin with prefix, in the order of their names.

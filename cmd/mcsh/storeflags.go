@@ -68,7 +68,7 @@ func (f storeFlags) openSealed(ctx context.Context, p *program) (store.Store, er
 	case f.at == "":
 		return nil, usageError("name the store with --store or $MCSH_STORE", "there is a key file of a store, and no store")
 	case isURL && !strings.HasPrefix(f.at, s3Scheme):
-		return nil, usageError("write a directory, or s3://BUCKET/PREFIX", "--store %s: %s is no kind of store", f.at, scheme)
+		return nil, usageError("write a directory, or s3://BUCKET/PREFIX", "--store: %s is no kind of store", scheme)
 	case f.keyFile == "":
 		return nil, usageError(`make a key: echo "k1:$(openssl rand -base64 32)" > store.keys; chmod 600 store.keys`, "--store needs --store-key-file")
 	}
@@ -92,7 +92,7 @@ func (f storeFlags) openUnsealed(ctx context.Context, p *program) (store.Store, 
 	if !inS3 {
 		dir, err := store.OpenDirectory(f.at)
 		if err != nil {
-			return nil, configError("all gateways need a directory that their users can write", err)
+			return nil, configError("run all gateways as one user, who can write the directory", err)
 		}
 		return dir, nil
 	}

@@ -3,6 +3,9 @@ package storetest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -30,6 +33,25 @@ func Directory(t testing.TB) *store.Directory {
 	}
 	t.Cleanup(func() { d.Close() })
 	return d
+}
+
+// Keys are keys of some ids. Each id has one key.
+func Keys(t testing.TB, ids ...string) store.Keys {
+	t.Helper()
+	var lines strings.Builder
+	for _, id := range ids {
+		sum := sha256.Sum256([]byte(id))
+		fmt.Fprintf(&lines, "%s:%s\n", id, base64.StdEncoding.EncodeToString(sum[:]))
+	}
+	path := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := store.ReadKeys(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
 }
 
 const bucket = "bucket"

@@ -64,10 +64,10 @@ func (s *Shared) read(ctx context.Context, k Key) (list Shapes, names []string, 
 	return list, names, nil
 }
 
-// get reads an object. One that holds no shapes of the server is an empty one.
+// get reads an object. One that holds no shapes of the server, or whose key is gone, is an empty one: they are learned again.
 func (s *Shared) get(ctx context.Context, k Key, name string) (Shapes, error) {
 	b, err := s.objects.Get(ctx, name)
-	if err != nil && !errors.Is(err, store.ErrDamaged) {
+	if err != nil && !errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrKey) {
 		return nil, err
 	}
 	list := Shapes{}

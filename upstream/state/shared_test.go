@@ -120,6 +120,25 @@ func TestSharedShapesDamaged(t *testing.T) {
 	}
 }
 
+// TestSharedShapesRotated: shapes whose key has left the key file are learned again.
+func TestSharedShapesRotated(t *testing.T) {
+	inner := sharedStore(t)
+	gateway := func(lines ...string) *state.Shared {
+		return state.NewShared(store.Seal(inner, storetest.Keys(t, lines...)))
+	}
+	for _, s := range []*state.Shared{gateway("old"), gateway("new", "old"), gateway("new")} {
+		if _, err := s.Shapes(t.Context(), key); err != nil {
+			t.Error(err)
+		}
+		if got, err := s.SaveShapes(t.Context(), key, state.Shapes{"a": toolShape("1", "id")}, all, common); err != nil || len(got) != 1 {
+			t.Errorf("saved %v, %v", got, err)
+		}
+	}
+	if got, err := gateway("new").Shapes(t.Context(), key); err != nil || len(got) != 1 {
+		t.Errorf("with the new key there are %v, %v", got, err)
+	}
+}
+
 const brokenSeal = "what the store cannot open"
 
 // brokenSeals is a store that cannot open some of its objects.
