@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/gateway/history"
 	"github.com/mcsh-dev/mcsh/runs"
 )
 
@@ -42,7 +43,7 @@ func (p *program) openKept(ctx context.Context, o runs.Options, s *settings, log
 	if o.TTL <= 0 || o.Output <= 0 || o.Head <= 0 {
 		return nil, usageError("--keep-total 0 keeps nothing", "--keep-for, --keep-stage and --keep-memory must be above zero")
 	}
-	o.Dir, o.Share = p.scratchDir(), s.shares.runs
+	o.Dir, o.Share, o.Beside = p.scratchDir(), s.shares.runs, []string{history.Prefix}
 	o.Head, o.Output = min(o.Head, o.Output), min(o.Output, o.Total)
 	o.Problem = func(err error) { log.Warn("the shared store", zap.Error(err)) }
 	return runs.New(o), nil
