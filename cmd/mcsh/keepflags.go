@@ -23,16 +23,10 @@ func addKeep(o *runs.Options) func(*cobra.Command) {
 	}
 }
 
-// openKept opens the store that gateways share, if the settings name one, and returns the store of kept outputs, or nil if its
-// total is zero.
-func (p *program) openKept(ctx context.Context, o runs.Options, s *settings, log *zap.Logger) (*runs.Store, error) {
-	var err error
-	if o.Shared, err = s.pipelines.store.open(ctx, p); err != nil {
-		return nil, err
-	}
-	s.pipelines.shared = o.Shared
-	if o.Shared != nil {
-		log.Info("runs and saved pipelines are in the shared store " + s.pipelines.store.at)
+// openKept returns the store of kept outputs, or nil if its total is zero.
+func (p *program) openKept(o runs.Options, s settings, log *zap.Logger) (*runs.Store, error) {
+	if o.Shared = s.shared; o.Shared != nil {
+		log.Info("runs and saved pipelines are in the shared store " + s.store.at)
 	}
 	if o.Total == 0 {
 		if o.Shared != nil {
