@@ -6,8 +6,9 @@
 //     summed up only while somebody looks. So a run of 100,000 items costs as much as one of ten.
 //   - A finished run stays as long as its outputs are kept, within [most] runs and [mostBytes] of the share of kept outputs. A gateway
 //     that keeps no outputs forgets a run at its end.
-//   - Gateways that share a store show each other's finished runs: each writes what has ended within two seconds as one object, and
-//     reads those of others while somebody looks. Live runs are shown, and cancelled, only where they run.
+//   - Gateways that share a store show each other's finished runs: each writes every two seconds those that have ended, and reads
+//     those of others while somebody looks. Runs wait for a store that fails, as long as they are known here. Live runs are shown, and
+//     cancelled, only where they run.
 //   - The next holder of a name does not see the runs of the holder before. A restart forgets who has lost access: that gateway shows
 //     the next holder, as long as runs are kept, the runs that were written before.
 //   - Nobody waits for a reader: one that is slow sees the latest state.
