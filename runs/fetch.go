@@ -10,7 +10,7 @@ import (
 )
 
 // missWait is how long Fetch waits for a run that the shared store does not have: another gateway writes it after its reply.
-const missWait = 2 * time.Second
+const missWait = 5 * time.Second
 
 // Fetch brings a run of the caller here if another gateway keeps it, for the methods that read. under says that it is under way
 // there. A run whose gateway seems dead counts as ended. The error says that the shared store cannot be reached.

@@ -13,7 +13,7 @@ func (s *Store) sweep() {
 	every := time.NewTicker(max(s.o.TTL/3, time.Second))
 	defer every.Stop()
 	for {
-		for _, prefix := range []string{journalPrefix, HistoryPrefix} {
+		for _, prefix := range append([]string{journalPrefix}, s.o.Beside...) {
 			if err := s.sweepOnce(prefix); err != nil && s.closing.Err() == nil {
 				s.problem(unreachable(err))
 			}
@@ -26,11 +26,8 @@ func (s *Store) sweep() {
 	}
 }
 
-// HistoryPrefix begins the names of objects that others keep beside the runs, for as long as these. An object there stands alone.
-const HistoryPrefix = "history/"
-
-// sweepOnce removes journals whose last object is too old. A use of a run is written only where half a TTL has passed since the last
-// entry, so that a run may be used for one and a half behind it.
+// sweepOnce removes journals whose last object is too old, or objects that stand alone. A use of a run is written only where half a
+// TTL has passed since the last entry, so that a run may be used for one and a half behind it.
 func (s *Store) sweepOnce(prefix string) error {
 	old := time.Now().Add(-s.o.TTL*3/2 - skew)
 	var names []string // of one journal
@@ -50,7 +47,7 @@ func (s *Store) sweepOnce(prefix string) error {
 		if err != nil {
 			return err
 		}
-		if len(names) > 0 && (path.Dir(names[0]) != path.Dir(o.Name) || prefix == HistoryPrefix) {
+		if len(names) > 0 && (path.Dir(names[0]) != path.Dir(o.Name) || prefix != journalPrefix) {
 			if err := remove(); err != nil {
 				return err
 			}

@@ -17,21 +17,21 @@ const defaultDrain = 5 * time.Second
 // new requests elsewhere; requests that still come are answered. Without the flag there is a drain only after a request to /readyz, so
 // that Ctrl-C at a terminal takes effect at once.
 type drain struct {
-	time  time.Duration
-	flag  *pflag.Flag // nil: the command has no drain
-	http  atomic.Bool // the server listens
-	asked atomic.Bool // there was a request to /readyz
+	time    time.Duration
+	flag    *pflag.Flag // nil: the command has no drain
+	listens atomic.Bool // on an address
+	asked   atomic.Bool // there was a request to /readyz
 }
 
 func (d *drain) add(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&d.time, "drain", defaultDrain, "time to answer new requests after the signal, while /readyz is 503 and before --grace; "+
-		"without the flag only after a request to /readyz; 0 for none")
+	cmd.Flags().DurationVar(&d.time, "drain", defaultDrain, "how long requests are still answered after the signal, with /readyz at 503, before --grace; "+
+		"unless set, only if /readyz was ever requested; 0 for none")
 	d.flag = cmd.Flags().Lookup("drain")
 }
 
 // length returns how long the drain takes if it begins now.
 func (d *drain) length() time.Duration {
-	if d.flag == nil || !d.http.Load() || !d.flag.Changed && !d.asked.Load() {
+	if d.flag == nil || !d.listens.Load() || !d.flag.Changed && !d.asked.Load() {
 		return 0
 	}
 	return d.time
@@ -45,13 +45,13 @@ func (d *drain) asking(h http.Handler) http.Handler {
 	})
 }
 
-// drained returns a context that ends with the drain after ctx, which the first signal ends. The second signal ends it at once. Without
-// HTTP there is no drain.
-func (e shutdown) drained(ctx context.Context, http bool) (context.Context, context.CancelFunc) {
-	if !http {
+// drained returns a context that ends when the drain is over; the drain begins when ctx ends, at the first signal. The second signal
+// ends it at once. A server that does not listen has no drain.
+func (e shutdown) drained(ctx context.Context, listens bool) (context.Context, context.CancelFunc) {
+	if !listens {
 		return ctx, func() {}
 	}
-	e.drain.http.Store(true)
+	e.drain.listens.Store(true)
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		defer end()

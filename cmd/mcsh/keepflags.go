@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/gateway/history"
 	"github.com/mcsh-dev/mcsh/runs"
 )
 
@@ -22,16 +23,10 @@ func addKeep(o *runs.Options) func(*cobra.Command) {
 	}
 }
 
-// openKept opens the store that gateways share, if the settings name one, and returns the store of kept outputs, or nil if its
-// total is zero.
-func (p *program) openKept(ctx context.Context, o runs.Options, s *settings, log *zap.Logger) (*runs.Store, error) {
-	var err error
-	if o.Shared, err = s.pipelines.store.open(ctx, p); err != nil {
-		return nil, err
-	}
-	s.pipelines.shared = o.Shared
-	if o.Shared != nil {
-		log.Info("runs and saved pipelines are in the shared store " + s.pipelines.store.at)
+// openKept returns the store of kept outputs, or nil if its total is zero.
+func (p *program) openKept(o runs.Options, s settings, log *zap.Logger) (*runs.Store, error) {
+	if o.Shared = s.shared; o.Shared != nil {
+		log.Info("runs and saved pipelines are in the shared store " + s.store.at)
 	}
 	if o.Total == 0 {
 		if o.Shared != nil {
@@ -42,7 +37,7 @@ func (p *program) openKept(ctx context.Context, o runs.Options, s *settings, log
 	if o.TTL <= 0 || o.Output <= 0 || o.Head <= 0 {
 		return nil, usageError("--keep-total 0 keeps nothing", "--keep-for, --keep-stage and --keep-memory must be above zero")
 	}
-	o.Dir, o.Share = p.scratchDir(), s.shares.runs
+	o.Dir, o.Share, o.Beside = p.scratchDir(), s.shares.runs, []string{history.Prefix}
 	o.Head, o.Output = min(o.Head, o.Output), min(o.Output, o.Total)
 	o.Problem = func(err error) { log.Warn("the shared store", zap.Error(err)) }
 	return runs.New(o), nil

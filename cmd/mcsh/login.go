@@ -35,7 +35,7 @@ type loginOptions struct {
 
 func (o *loginOptions) add(cmd *cobra.Command) {
 	o.addConfigured(cmd)
-	o.pipelines.store.add(cmd)
+	o.store.add(cmd)
 	o.gatewayFlags.add(cmd)
 	f := cmd.Flags()
 	f.Lookup("gateway").Usage = "sign in within this running gateway, which keeps the tokens: its id, or the URL of one of another machine that has --control-tokens"

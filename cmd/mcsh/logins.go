@@ -34,7 +34,7 @@ func (p *program) loginsCommand() *cobra.Command {
 	}
 	add := func(cmd *cobra.Command) {
 		g.add(cmd)
-		g.pipelines.store.add(cmd)
+		g.store.add(cmd)
 		cmd.Flags().Lookup("gateway").Usage = "those of this running gateway: its id, or the URL of one of another machine that has --control-tokens"
 	}
 	return command(cmd, func(ctx context.Context, _ []string) error { return p.listLogins(ctx, &g) },
@@ -180,7 +180,7 @@ const gatewayWait = 5 * time.Second
 
 // sayGateways names the running gateways that have a server. They read the new login with their next request.
 func (p *program) sayGateways(ctx context.Context, s settings, server string) {
-	if shared := s.pipelines.store; shared.resolve(p) == nil && shared.logins {
+	if shared := s.store; shared.resolve(p) == nil && shared.logins {
 		fmt.Fprintln(p.stderr, "all gateways with this store and --store-logins use the sign-in from the next second on")
 		return
 	}
@@ -214,7 +214,7 @@ type logoutOptions struct {
 
 func (o *logoutOptions) add(cmd *cobra.Command) {
 	o.addConfigured(cmd)
-	o.pipelines.store.add(cmd)
+	o.store.add(cmd)
 	o.gatewayFlags.add(cmd)
 	cmd.Flags().Lookup("gateway").Usage = "sign this running gateway out: its id, or the URL of one of another machine that has --control-tokens"
 	cmd.Flags().BoolVar(&o.all, "all", false, "sign out of all servers")
@@ -370,7 +370,7 @@ type stores struct {
 
 // openLogins opens the store of logins; nil without a state directory and without a shared store that has them.
 func (p *program) openLogins(ctx context.Context, s settings) (*logins.Store, error) {
-	shared, keyFile := s.pipelines.store, cmp.Or(s.login.keyFile, p.env[tokenKeyVariable])
+	shared, keyFile := s.store, cmp.Or(s.login.keyFile, p.env[tokenKeyVariable])
 	if err := shared.resolve(p); err != nil {
 		return nil, err
 	}

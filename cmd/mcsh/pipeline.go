@@ -254,7 +254,7 @@ func (p *program) changeCommand(
 	var base int
 	cmd.Args = withFirst(cobra.ArbitraryArgs)
 	return command(cmd, func(ctx context.Context, names []string) error {
-		store, err := p.pipelineStore(ctx, s.pipelines)
+		store, err := p.pipelineStore(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func (p *program) changeCommand(
 			}
 		}
 		return nil
-	}, s.pipelines.add, versionFlag(&base), completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object per pipeline, a line each"))
+	}, s.addPipelines, versionFlag(&base), completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object per pipeline, a line each"))
 }
 
 func (p *program) pipelineDiffCommand() *cobra.Command {
@@ -283,7 +283,7 @@ func (p *program) pipelineDiffCommand() *cobra.Command {
 		Args:    withFirst(cobra.RangeArgs(1, 2)),
 	}
 	return command(cmd, func(ctx context.Context, args []string) error {
-		store, err := p.pipelineStore(ctx, s.pipelines)
+		store, err := p.pipelineStore(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -303,7 +303,7 @@ func (p *program) pipelineDiffCommand() *cobra.Command {
 		nameOf := func(v pipelines.Saved) string { return atVersion(v.Name, v.Version.Number) }
 		text := diff.Diff(nameOf(was), endedLine(was.Version.Text), nameOf(is), endedLine(is.Version.Text))
 		return p.print(diffJSON{nameOf(was), nameOf(is), string(text)}, cmp.Or(string(text), "they are the same\n"))
-	}, s.pipelines.add, completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object"))
+	}, s.addPipelines, completing(everyArgument, p.pipelineNames(&s)), p.jsonFlag("print one JSON object"))
 }
 
 // versionsToCompare returns a version and the current one; of a name alone, the version before that is kept.
@@ -333,7 +333,7 @@ func endedLine(text string) []byte { return []byte(strings.TrimRight(text, "\n")
 // pipelineNames completes the names of saved pipelines. It starts no server.
 func (p *program) pipelineNames(s *settings) completer {
 	return func(ctx context.Context) []string {
-		store, err := p.pipelineStore(ctx, s.pipelines)
+		store, err := p.pipelineStore(ctx, *s)
 		if err != nil {
 			return nil
 		}
@@ -350,7 +350,7 @@ func (p *program) pipelineNames(s *settings) completer {
 // withPipelines is a command's function that calls f with the saved pipelines of the settings and what they need, and closes that.
 func (p *program) withPipelines(s *settings, f func(context.Context, *dependencies, []string) error) func(context.Context, []string) error {
 	return func(ctx context.Context, args []string) (err error) {
-		if _, err := p.pipelineStore(ctx, s.pipelines); err != nil {
+		if _, err := p.pipelineStore(ctx, *s); err != nil {
 			return err
 		}
 		if err := p.setMemory(s); err != nil {
@@ -368,18 +368,16 @@ func (p *program) withPipelines(s *settings, f func(context.Context, *dependenci
 }
 
 // pipelineStore returns the saved pipelines without the tools that they call.
-func (p *program) pipelineStore(ctx context.Context, f pipelineFlags) (*pipelines.Store, error) {
-	if f.shared == nil {
-		var err error
-		if f.shared, err = f.store.open(ctx, p); err != nil {
-			return nil, err
-		}
+func (p *program) pipelineStore(ctx context.Context, s settings) (*pipelines.Store, error) {
+	shared, err := s.store.open(ctx, p)
+	if err != nil {
+		return nil, err
 	}
-	dirs := p.pipelineDirs(f)
-	if len(dirs) == 0 && f.shared == nil {
+	dirs := p.pipelineDirs(s)
+	if len(dirs) == 0 && shared == nil {
 		return nil, configError("name one with --pipelines", errNoPipelines)
 	}
-	return pipelines.NewSharedStore(f.shared, dirs...), nil
+	return pipelines.NewSharedStore(shared, dirs...), nil
 }
 
 var errNoPipelines = errors.New("there is no directory for saved pipelines: neither $HOME nor $XDG_CONFIG_HOME is set")

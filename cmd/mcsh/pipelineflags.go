@@ -15,7 +15,6 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/pipelines"
 	"github.com/mcsh-dev/mcsh/stages"
-	"github.com/mcsh-dev/mcsh/store"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -25,23 +24,17 @@ const (
 	pipelineToolsVariable = "MCSH_PIPELINE_TOOLS"
 )
 
-// pipelineFlags name the directories of saved pipelines.
-type pipelineFlags struct {
-	dirs   []string
-	store  storeFlags
-	shared store.Store // once it is open; nil: there is none
-}
-
-func (f *pipelineFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.dirs, "pipelines", nil, "directory of saved pipelines (repeatable, the first wins; default: $"+pipelinesVariable+", else that of the user)")
-	f.store.add(cmd)
+// addPipelines adds the flags that say where saved pipelines are.
+func (s *settings) addPipelines(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&s.pipelines, "pipelines", nil, "directory of saved pipelines (repeatable, the first wins; default: $"+pipelinesVariable+", else that of the user)")
+	s.store.add(cmd)
 	_ = cmd.MarkFlagDirname("pipelines") // the flag exists
 }
 
 // pipelineDirs returns the directories of saved pipelines: the named ones, or else the user's.
-func (p *program) pipelineDirs(f pipelineFlags) []string {
-	if len(f.dirs) > 0 {
-		return f.dirs
+func (p *program) pipelineDirs(s settings) []string {
+	if len(s.pipelines) > 0 {
+		return s.pipelines
 	}
 	if named := slices.DeleteFunc(filepath.SplitList(p.env[pipelinesVariable]), func(path string) bool { return path == "" }); len(named) > 0 {
 		return named
@@ -53,15 +46,15 @@ func (p *program) pipelineDirs(f pipelineFlags) []string {
 }
 
 // openPipelines returns the saved pipelines; nil: there is no place for them.
-func (p *program) openPipelines(ctx context.Context, f pipelineFlags, deps stages.Deps, tools func() uint64) (*pipelines.Set, error) {
-	s, err := p.pipelineStore(ctx, f)
+func (p *program) openPipelines(ctx context.Context, s settings, deps stages.Deps, tools func() uint64) (*pipelines.Set, error) {
+	saved, err := p.pipelineStore(ctx, s)
 	switch {
 	case errors.Is(err, errNoPipelines):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
-	return pipelines.NewSet(s, deps, tools), nil
+	return pipelines.NewSet(saved, deps, tools), nil
 }
 
 // describePipelines adds a finding for each saved pipeline that cannot be called, and one for all others.
@@ -69,7 +62,7 @@ func (d *diagnosis) describePipelines(ctx context.Context, pool *upstream.Pool) 
 	commands := d.program.newSandbox(ctx, d.settings.sandbox)
 	defer commands.Close()
 	x := &dependencies{upstream: pool, sandbox: commands}
-	set, err := d.program.openPipelines(ctx, d.settings.pipelines, x.base(), pool.Generation)
+	set, err := d.program.openPipelines(ctx, d.settings, x.base(), pool.Generation)
 	if err != nil {
 		d.add(statusWarning, "correct --store and --store-key-file", "%v", err)
 	}

@@ -46,11 +46,11 @@ a running gateway has run (mcsh runs ls lists them). --parameters names literals
 	cmd.MarkFlagsMutuallyExclusive("file", "run")
 	_ = cmd.MarkFlagFilename("file") // the flag exists
 	return command(cmd, func(ctx context.Context, args []string) error { return p.savePipeline(ctx, args[0], &o) },
-		o.gatewayFlags.add, o.pipelines.add, versionFlag(&o.base), completing(firstArgument, p.pipelineNames(&o.settings)), p.jsonFlag("print one JSON object"))
+		o.gatewayFlags.add, o.addPipelines, versionFlag(&o.base), completing(firstArgument, p.pipelineNames(&o.settings)), p.jsonFlag("print one JSON object"))
 }
 
 func (p *program) savePipeline(ctx context.Context, name string, o *saveOptions) error {
-	store, err := p.pipelineStore(ctx, o.pipelines)
+	store, err := p.pipelineStore(ctx, o.settings)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (p *program) addNamed(o *runOptions) func(*cobra.Command) {
 
 // paramWords completes NAME= and the values of parameters that take only some.
 func (p *program) paramWords(ctx context.Context, o *runOptions, args []string, prefix string) (words []string) {
-	store, err := p.pipelineStore(ctx, o.pipelines)
+	store, err := p.pipelineStore(ctx, o.settings)
 	if err != nil || len(args) == 0 {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (n *namedRun) resolve(ctx context.Context, p *program, args []string, o *ru
 		}
 		return nil
 	}
-	store, err := p.pipelineStore(ctx, o.pipelines)
+	store, err := p.pipelineStore(ctx, o.settings)
 	if err != nil {
 		return err
 	}

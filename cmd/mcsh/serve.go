@@ -68,7 +68,10 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if err != nil {
 		return err
 	}
-	kept, err := p.openKept(ctx, k, &s, log)
+	if s.shared, err = s.store.open(ctx, p); err != nil {
+		return err
+	}
+	kept, err := p.openKept(k, s, log)
 	if err != nil {
 		return err
 	}
@@ -94,8 +97,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	defer mon.close(ctx, log)
 	o := parts.gatewayOptions(l.trusted)
 	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = kept, s.instance, log, mon.watch, cmp.Or(end.grace, -1), auth.NameOf
-	o.Group, o.GroupsOf = s.group.name, auth.GroupsOf
-	o.AllowSave = s.allowSave.value == "yes"
+	o.Group, o.GroupsOf, o.AllowSave = s.group.name, auth.GroupsOf, s.allowSave.value == "yes"
 	g, unnamed := s.expose.gateway(ctx, o)
 	if unnamed != nil {
 		return unnamed

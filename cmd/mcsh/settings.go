@@ -20,6 +20,7 @@ import (
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/servers"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/config"
 	"github.com/mcsh-dev/mcsh/upstream/pins"
@@ -36,7 +37,9 @@ type settings struct {
 	pin       bool // hold back tools that are new or have changed
 	look      bool // compare tools with those of state, and change nothing there
 	expose    exposeFlags
-	pipelines pipelineFlags
+	pipelines []string    // directories of saved pipelines
+	store     storeFlags  // of saved pipelines, runs and sign-ins that gateways share
+	shared    store.Store // that store, once mcsh serve has opened it; nil: there is none
 	allowSave allowSaveFlag
 	workspace string // where stages save files; empty: nowhere
 	toolhive  toolhiveFlags
@@ -105,7 +108,7 @@ func (s *settings) addConfigured(cmd *cobra.Command) {
 // addSources adds the flags of the sources.
 func (s *settings) addSources(cmd *cobra.Command) {
 	s.addConfigured(cmd)
-	s.pipelines.add(cmd)
+	s.addPipelines(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&s.noBuiltin, "no-builtin", false, "without a configuration: no built-in servers either ($"+builtinVariable+"=off)")
 	f.StringVar(&s.root, "root", "", "without a configuration: the directory of the filesystem server (default: the current one)")
@@ -290,7 +293,7 @@ func (p *program) open(ctx, reading context.Context, s settings) (*dependencies,
 		return nil, errors.Join(err, commands.Close(), lines.close(), saved.close())
 	}
 	x := &dependencies{upstream: tools, files: saved, limits: s.limits, shares: s.shares, sandbox: commands, pipes: lines}
-	if x.saved, err = p.openPipelines(ctx, s.pipelines, x.base(), tools.Generation); err != nil {
+	if x.saved, err = p.openPipelines(ctx, s, x.base(), tools.Generation); err != nil {
 		return nil, errors.Join(err, x.close())
 	}
 	if x.saved != nil {
@@ -330,8 +333,8 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs
 	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas, s.limits.schemas)
 	o.OnChange, o.Log, o.SignIns = s.changed, s.serverLog, s.signIns
-	if shared := s.pipelines.shared; shared != nil {
-		o.Shapes = state.NewShared(shared)
+	if s.shared != nil {
+		o.Shapes = state.NewShared(s.shared)
 	}
 	pool := upstream.NewPool(o)
 	if err := pool.Load(ctx); err != nil {

@@ -6,8 +6,11 @@
 //     summed up only while somebody looks. So a run of 100,000 items costs as much as one of ten.
 //   - A finished run stays as long as its outputs are kept, within [most] runs and [mostBytes] of the share of kept outputs. A gateway
 //     that keeps no outputs forgets a run at its end.
-//   - Gateways that share a store show each other's finished runs: each writes what has ended within two seconds as one object, and
-//     reads those of others while somebody looks. Live runs are shown, and cancelled, only where they run.
+//   - Gateways that share a store show each other's finished runs: each writes every two seconds those that have ended, and reads
+//     those of others while somebody looks. Runs wait for a store that fails, as long as they are known here. Live runs are shown, and
+//     cancelled, only where they run.
+//   - The next holder of a name does not see the runs of the holder before. A restart forgets who has lost access: that gateway shows
+//     the next holder, as long as runs are kept, the runs that were written before.
 //   - Nobody waits for a reader: one that is slow sees the latest state.
 package history
 
@@ -54,7 +57,7 @@ type History struct {
 func New(kept *runs.Store) *History {
 	h := &History{kept: kept, all: map[string]*Run{}, version: 1}
 	if kept != nil && kept.Shared() != nil {
-		h.shared = &sharing{store: kept.Shared(), turn: make(chan struct{}, 1), known: map[string]bool{}}
+		h.shared = &sharing{store: kept.Shared(), turn: make(chan struct{}, 1), known: map[string]bool{}, ended: map[string]time.Time{}}
 		h.shared.turn <- struct{}{}
 	}
 	return h
@@ -82,6 +85,8 @@ type Run struct {
 	stages func() []stages.StageReport // while it is live; nil: not yet
 	end    *end                        // nil: it is live
 	at     *list.Element               // in finished; nil: it is not there
+
+	unwritten bool // other gateways do not know it yet
 }
 
 // Begin adds a run, whose End must be called.
@@ -223,6 +228,9 @@ func (h *History) EndUser(user string) {
 		if r.User == user {
 			r.User = ""
 		}
+	}
+	if h.shared != nil {
+		h.shared.endUser(user, h.kept.TTL())
 	}
 }
 

@@ -15,16 +15,19 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mcsh-dev/mcsh/control"
-	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/store"
 )
 
+// Prefix begins the names of objects with runs. Each of them stands alone.
+const Prefix = "history/"
+
 const (
-	shareEvery  = 2 * time.Second // at most one object is written, and one list is read, in this time
+	shareEvery  = 2 * time.Second // runs are written, and a list is read, at most once in this time
 	shareWait   = 5 * time.Second // for the store, until a page shows what is known without it
 	fetchAtOnce = 8
-	maxKnown    = 10_000 // names of objects, while nobody looks
+	maxKnown    = 10_000          // names of objects, while nobody looks
+	endedAlike  = 2 * time.Minute // until all gateways know that an identity has lost access, with the difference of their clocks
 )
 
 // A record is a finished run, as gateways share it.
@@ -66,55 +69,131 @@ func (c record) run(h *History) *Run {
 // sharing is what a history does with the store that gateways share.
 type sharing struct {
 	store store.Store
-	turn  chan struct{} // has one value, which a reader takes
+	turn  chan struct{} // has one value, which a reader or a writer takes
 	read  time.Time     // of the last list; guarded by turn
 	asked atomic.Int64  // when somebody has looked at the runs last, in Unix seconds
 
 	// Guarded by the history's mu:
-	known map[string]bool // objects that were read or written
-	batch []record        // ended runs that are not written yet
-	timer *time.Timer     // writes them; nil: there are none
+	known map[string]bool      // objects that were read or written
+	timer *time.Timer          // writes the runs that are not written yet; nil: it does not run
+	ended map[string]time.Time // identities that have lost access, and when
 }
 
 // share has an ended run written behind; the caller has mu.
 func (h *History) share(r *Run) {
-	s := h.shared
-	if s == nil || len(s.batch) >= most {
-		return
-	}
-	s.batch = append(s.batch, r.record())
-	if s.timer == nil {
-		s.timer = time.AfterFunc(shareEvery, func() { h.Sync(context.Background()) })
+	if h.shared != nil {
+		r.unwritten = true
+		h.syncLater()
 	}
 }
 
-// Sync writes the runs that have ended where other gateways see them. Without the store they stay unseen there.
-func (h *History) Sync(ctx context.Context) {
+// syncLater writes the runs that are not written yet, and tries again until the store has them; the caller has mu.
+func (h *History) syncLater() {
 	s := h.shared
-	if s == nil {
+	if s.timer != nil {
 		return
 	}
-	h.mu.Lock()
-	batch := s.batch
-	s.batch, s.timer = nil, nil
-	h.mu.Unlock()
-	if len(batch) == 0 {
-		return
+	s.timer = time.AfterFunc(shareEvery, func() {
+		h.mu.Lock()
+		s.timer = nil
+		h.mu.Unlock()
+		if h.sync(context.Background()) != nil {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.syncLater()
+		}
+	})
+}
+
+// Sync writes the runs that have ended where other gateways see them, for the last time before the end. Without the store they stay
+// unseen there.
+func (h *History) Sync(ctx context.Context) {
+	if h.shared != nil {
+		_ = h.sync(ctx) // the runs themselves are kept and can be read
 	}
+}
+
+func (h *History) sync(ctx context.Context) error {
+	s := h.shared
 	ctx, cancel := context.WithTimeout(ctx, shareWait)
 	defer cancel()
-	var data bytes.Buffer
-	if err := gob.NewEncoder(&data).Encode(batch); err != nil {
-		return
+	if err := s.begin(ctx); err != nil {
+		return err
 	}
-	name := fmt.Sprintf("%s%013d-%s", runs.HistoryPrefix, time.Now().UnixMilli(), rand.Text())
+	defer s.end()
 	h.mu.Lock()
-	if len(s.known) >= maxKnown {
-		clear(s.known) // somebody who looks has them read again
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
 	}
-	s.known[name] = true
 	h.mu.Unlock()
-	_ = s.store.Put(ctx, name, data.Bytes()) // the runs themselves are kept and can be read
+	for {
+		name := fmt.Sprintf("%s%013d-%s", Prefix, time.Now().UnixMilli(), rand.Text())
+		list, data, err := h.unwritten(name)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		if err := s.store.Put(ctx, name, data); err != nil {
+			return err
+		}
+		h.mu.Lock()
+		for _, r := range list {
+			r.unwritten = false
+		}
+		h.mu.Unlock()
+	}
+}
+
+// unwritten returns runs that are not written yet, as many as an object holds, and the data of the object of that name.
+func (h *History) unwritten(name string) (list []*Run, data []byte, err error) {
+	h.mu.Lock()
+	var batch []record
+	for at := h.finished.Front(); at != nil; at = at.Next() {
+		if r := at.Value.(*Run); r.unwritten {
+			list, batch = append(list, r), append(batch, r.record())
+		}
+	}
+	if s := h.shared; len(list) > 0 {
+		if len(s.known) >= maxKnown {
+			clear(s.known) // somebody who looks has them read again
+		}
+		s.known[name] = true
+	}
+	h.mu.Unlock()
+	for n := len(list); n > 0; n /= 2 {
+		var text bytes.Buffer
+		if err := gob.NewEncoder(&text).Encode(batch[:n]); err != nil {
+			return nil, nil, err
+		}
+		if text.Len() <= store.MaxObject {
+			return list[:n], text.Bytes(), nil
+		}
+	}
+	return nil, nil, nil // one run is smaller than an object
+}
+
+// begin takes the turn, which end gives back.
+func (s *sharing) begin(ctx context.Context) error {
+	select {
+	case <-s.turn:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *sharing) end() { s.turn <- struct{}{} }
+
+// endUser has the runs of an identity hidden that other gateways have written, or write before they know; the caller has mu.
+func (s *sharing) endUser(user string, keptFor time.Duration) {
+	maps.DeleteFunc(s.ended, func(_ string, at time.Time) bool { return time.Since(at) > keptFor+2*endedAlike })
+	s.ended[user] = time.Now()
+}
+
+// isEnded reports whether a run is of an identity that has lost access since; the caller has mu.
+func (s *sharing) isEnded(c record) bool {
+	at, ok := s.ended[c.User]
+	return ok && c.Row.Started.Before(at.Add(endedAlike))
 }
 
 // lookElsewhere is refresh for somebody who looks.
@@ -138,18 +217,16 @@ func (h *History) refresh(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, shareWait)
 	defer cancel()
-	select {
-	case <-s.turn:
-		defer func() { s.turn <- struct{}{} }()
-	case <-ctx.Done():
+	if s.begin(ctx) != nil {
 		return
 	}
+	defer s.end()
 	if time.Since(s.read) < shareEvery {
 		return
 	}
 	var names []string
 	there := map[string]bool{}
-	for o, err := range s.store.List(ctx, runs.HistoryPrefix) {
+	for o, err := range s.store.List(ctx, Prefix) {
 		if err != nil {
 			return // the next refresh tries again
 		}
@@ -213,6 +290,9 @@ func (h *History) take(batch []record) (full bool) {
 		}
 		if h.finished.Len() >= most && !c.At.After(h.finished.Front().Value.(*Run).end.at) {
 			return true
+		}
+		if h.shared.isEnded(c) {
+			c.User = ""
 		}
 		if r := c.run(h); h.keep(r) {
 			h.all[c.Row.Request] = r

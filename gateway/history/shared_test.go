@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/gateway/history"
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/store"
@@ -102,6 +106,133 @@ func TestHistoryWithoutStore(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		if got := requests(w.Runs(ctx, operator, control.RunFilter{})); len(got) != 1 {
 			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// flaky is a store whose writes fail so many times.
+type flaky struct {
+	store.Store
+	failures atomic.Int64
+}
+
+func (f *flaky) Put(ctx context.Context, name string, data []byte) error {
+	if f.failures.Add(-1) >= 0 {
+		return errors.New("the store does not answer")
+	}
+	return f.Store.Put(ctx, name, data)
+}
+
+// TestHistoryElsewhereAll: runs of a burst that are more than an object holds, and those that end while the store fails, are shown by
+// another gateway, too.
+func TestHistoryElsewhereAll(t *testing.T) {
+	for name, tt := range map[string]struct{ runs, plan, failures int }{
+		"more than an object": {runs: 200, plan: 64 << 10},
+		"the store fails":     {runs: 3, failures: 5},
+		"both":                {runs: 200, plan: 64 << 10, failures: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				shared := &flaky{Store: storetest.Directory(t)}
+				shared.failures.Store(int64(tt.failures))
+				a, b := newWorld(t, runs.Options{Shared: shared, TTL: time.Hour}), newWorld(t, runs.Options{Shared: shared, TTL: time.Hour})
+				for i := range tt.runs {
+					a.begin(fmt.Sprint("q_", i), "ann", fmt.Sprintf("%*d", tt.plan, i)).End(stages.Report{}, 0, nil)
+				}
+				time.Sleep(time.Minute)
+				if got := len(requests(b.Runs(t.Context(), operator, control.RunFilter{Limit: 1000}))); got != tt.runs {
+					t.Errorf("another gateway shows %d of %d runs", got, tt.runs)
+				}
+			})
+		})
+	}
+}
+
+// aging is a store whose objects get older by the clock of the test.
+type aging struct {
+	store.Store
+	written sync.Map
+}
+
+func (a *aging) Put(ctx context.Context, name string, data []byte) error {
+	a.written.Store(name, time.Now())
+	return a.Store.Put(ctx, name, data)
+}
+
+func (a *aging) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		for o, err := range a.Store.List(ctx, prefix) {
+			if at, ok := a.written.Load(o.Name); ok {
+				o.Modified = at.(time.Time)
+			}
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestHistorySwept: the objects of runs go with the runs.
+func TestHistorySwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &aging{Store: storetest.Directory(t)}
+		objects := func() (n int) {
+			for _, err := range shared.List(t.Context(), history.Prefix) {
+				if err != nil {
+					t.Error(err)
+				}
+				n++
+			}
+			return n
+		}
+		w := newWorld(t, runs.Options{Shared: shared, TTL: time.Hour})
+		for i := range 3 {
+			w.end(w.begin(fmt.Sprint("q_", i), "ann", `[]`), "ann", "x", nil)
+			time.Sleep(20 * time.Minute)
+		}
+		if n := objects(); n != 3 {
+			t.Errorf("there are %d objects, want 3", n)
+		}
+		time.Sleep(55 * time.Minute) // the first is 115 minutes old
+		if n := objects(); n != 1 && n != 2 {
+			t.Errorf("the oldest is past its time, and there are %d objects", n)
+		}
+		time.Sleep(2 * time.Hour)
+		if n := objects(); n != 0 {
+			t.Errorf("all are past their time, and there are %d objects", n)
+		}
+		w.kept.Close()
+	})
+}
+
+// TestHistoryElsewhereEnded: the next holder of a name does not see the runs of the one before at another gateway, whether they are
+// written before that one loses access or after; the own runs, yes.
+func TestHistoryElsewhereEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := storetest.Directory(t)
+		a, b := newWorld(t, runs.Options{Shared: dir, TTL: time.Hour}), newWorld(t, runs.Options{Shared: dir, TTL: time.Hour})
+		ann := control.Viewer{Caller: "ann"}
+		a.end(a.begin("q_written", "ann", `[]`), "ann", "x", nil)
+		time.Sleep(5 * time.Second)
+		a.end(a.begin("q_unwritten", "ann", `[]`), "ann", "x", nil)
+		b.EndUser("ann")
+		a.end(a.begin("q_before_a_knows", "ann", `[]`), "ann", "x", nil)
+		time.Sleep(time.Second)
+		a.EndUser("ann")
+		time.Sleep(5 * time.Minute)
+		c := newWorld(t, runs.Options{Shared: dir, TTL: time.Hour}) // it has not been there
+		for name, w := range map[string]world{"the same gateway": a, "another gateway": b} {
+			if got := requests(w.Runs(t.Context(), ann, control.RunFilter{})); len(got) > 0 {
+				t.Errorf("%s shows the next holder of the name %v", name, got)
+			}
+		}
+		if got := requests(c.Runs(t.Context(), ann, control.RunFilter{})); !slices.Equal(got, []string{"q_written"}) {
+			t.Errorf("a gateway that starts later shows %v, want what had been written before", got)
+		}
+		a.end(a.begin("q_next", "ann", `[]`), "ann", "x", nil)
+		time.Sleep(5 * time.Second)
+		if got := requests(b.Runs(t.Context(), ann, control.RunFilter{})); !slices.Equal(got, []string{"q_next"}) {
+			t.Errorf("the next holder of the name sees %v of the own runs", got)
 		}
 	})
 }

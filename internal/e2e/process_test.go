@@ -332,3 +332,14 @@ func until(t *testing.T, what string, condition func() bool) {
 		time.Sleep(5 * time.Millisecond) // between looks
 	}
 }
+
+// within returns a value that comes in time.
+func within[V any](t *testing.T, what string, values <-chan V) (v V) {
+	t.Helper()
+	select {
+	case v = <-values:
+	case <-time.After(patience):
+		t.Fatalf("waited %v in vain: %s", patience, what)
+	}
+	return v
+}

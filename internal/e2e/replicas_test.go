@@ -248,7 +248,7 @@ func TestStopped(t *testing.T) {
 			}()
 			until(t, "the call runs", func() bool { return p.counts(t, endpoint, "mcsh_tool_calls_active 1") })
 			fine(t, p.Process.Signal(syscall.SIGTERM))
-			if got := (<-ended).Error(); !strings.Contains(got, "CANCELLED") || !strings.Contains(got, "forgets this run: run the pipeline again") {
+			if got := within(t, "the call has ended", ended).Error(); !strings.Contains(got, "CANCELLED") || !strings.Contains(got, "forgets this run: run the pipeline again") {
 				t.Errorf("the call ended with %q", got)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
@@ -24,9 +26,16 @@ import (
 	"github.com/mcsh-dev/mcsh/store/storetest"
 )
 
-// ledger is a server with a tool that writes each of its calls to the end of a file.
+// ledger is a server with a tool that writes each of its calls to the end of a file. It refuses a call that names a file that is not
+// there, and creates that: it refuses once.
 func ledger() *mcptest.Upstream {
 	return mcptest.New(mcptest.Tool{Name: "post", Destructive: true, Do: func(args map[string]any) (string, error) {
+		if mark, _ := args["refuse"].(string); mark != "" {
+			if f, err := os.OpenFile(mark, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+				f.Close()
+				return "", errors.New("not now")
+			}
+		}
 		path, _ := args["file"].(string)
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
@@ -82,13 +91,19 @@ func demoAndLedger(t *testing.T) object {
 	return object{"demo": object{"builtin": "demo"}, "ledger": child(t, "ledger")}
 }
 
-var runName = regexp.MustCompile(`\brun (r_[a-z2-7]{26})\b`)
+var runName = regexp.MustCompile(`\brun(?:": "| )(r_[a-z2-7]{26})\b`)
 
 func fromRun(run string) object { return object{"type": "from", "run": run} }
 
 func resumed(run string) object { return object{"type": "from", "run": run, "resume": true} }
 
-// TestReplicas: what one gateway keeps the others use as their own: outputs, plans that stopped, pages of resources.
+// posts is a plan with three calls of the ledger, of which the second one is refused once if refuse names a file.
+func posts(file string, n int, refuse string) []object {
+	items := fmt.Sprintf(`range(3) | {x: (%d + .), file: %q, ms: 100} + if . == 1 then {refuse: %q} else {} end`, 3*n, file, refuse)
+	return []object{command("jq", "-n", "-c", items), with(toolStage("ledger", "post", object{}), "for_each", true)}
+}
+
+// TestReplicas: what one gateway keeps the others use as their own: outputs, runs that stopped, pages of resources.
 func TestReplicas(t *testing.T) {
 	onStores(t, demoAndLedger, func(t *testing.T, b *balancer) {
 		agent := connectHTTP(t, b.url, versions[1], nil)
@@ -102,6 +117,18 @@ func TestReplicas(t *testing.T) {
 			if err != nil || len(res.Contents) != 1 || res.Contents[0].Text != want {
 				t.Errorf("a page: %+v, %v", res, err)
 			}
+		}
+		file := filepath.Join(t.TempDir(), "ledger")
+		text, failed := execute(t, agent, posts(file, 0, file+".refuse")...)
+		stopped := runName.FindStringSubmatch(text)
+		if !failed || stopped == nil {
+			t.Fatalf("a run with a refused call: %q", text)
+		}
+		if got := mustExecute(t, agent, resumed(stopped[1])); !strings.Contains(got, "[{\"posted\":0},\n{\"posted\":1},\n{\"posted\":2}]") {
+			t.Errorf("the run that stopped continues at another gateway: %q", got)
+		}
+		if diff := cmp.Diff(map[string]int{"0": 1, "1": 1, "2": 1}, posted(t, file)); diff != "" {
+			t.Errorf("calls of the run that stopped and continued (-want +got):\n%s", diff)
 		}
 		if got, failed := execute(t, agent, fromRun("r_aaaaaaaaaaaaaaaaaaaaaaaaaa")); !failed || !strings.Contains(got, "there is no run") {
 			t.Errorf("a run that never was: %q", got)
@@ -142,10 +169,10 @@ func TestReplicaKilled(t *testing.T) {
 			ended <- err
 		}()
 		until(t, "the for_each is in its middle", func() bool { return len(posted(t, file)) >= items/2 })
-		run := <-named
+		run := within(t, "the run is named", named)
 		fine(t, doomed.Process.Kill())
 		doomed.ends(t, patience)
-		if err := <-ended; err == nil {
+		if err := within(t, "the call has ended", ended); err == nil {
 			t.Error("the call of the killed gateway succeeded")
 		}
 		text := mustExecute(t, rescuer, with(resumed(run), "on_error", "collect"))
@@ -174,7 +201,7 @@ func TestReplicaKilled(t *testing.T) {
 }
 
 // TestRestartsWithStore: through a rolling restart no call of many agents fails, no finished run is lost, and no item of a run that
-// is continued is called twice.
+// stops and is continued is called twice.
 func TestRestartsWithStore(t *testing.T) {
 	onStores(t, demoAndLedger, func(t *testing.T, b *balancer) {
 		dir := t.TempDir()
@@ -207,21 +234,25 @@ func TestRestartsWithStore(t *testing.T) {
 	})
 }
 
-// useReplicas makes a run with effects, and begins another one with it.
+// useReplicas makes a run with effects, continues it where it stops, which every second one does, and begins another one with it.
 func useReplicas(session *mcp.ClientSession, file string, n int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	res, err := session.CallTool(ctx, pipelineCall([]object{
-		command("jq", "-n", "-c", fmt.Sprintf(`range(3) | {x: (%d + .), file: %q, ms: 100}`, 3*n, file)),
-		with(toolStage("ledger", "post", object{}), "for_each", true),
-	}))
-	if err != nil {
-		return fmt.Errorf("a run: %w", err)
+	refuse, steps := "", 1
+	if n%2 == 1 {
+		refuse, steps = fmt.Sprint(file, ".", n), 2
 	}
-	text := res.Content[0].(*mcp.TextContent).Text
-	found := runName.FindStringSubmatch(text)
-	if res.IsError || found == nil {
-		return fmt.Errorf("a run: %s", text)
+	plan, found := posts(file, n, refuse), []string(nil)
+	for step := range steps {
+		res, err := session.CallTool(ctx, pipelineCall(plan))
+		if err != nil {
+			return fmt.Errorf("step %d of a run: %w", step, err)
+		}
+		text := res.Content[0].(*mcp.TextContent).Text
+		if found = runName.FindStringSubmatch(text); found == nil || res.IsError != (step < steps-1) {
+			return fmt.Errorf("step %d of a run: %s", step, text)
+		}
+		plan = []object{resumed(found[1])}
 	}
 	for range 2 {
 		res, err := session.CallTool(ctx, pipelineCall([]object{fromRun(found[1]), command("jq", "-c", "length")}))
