@@ -27,7 +27,7 @@ const (
 	shareWait   = 5 * time.Second // for the store, until a page shows what is known without it
 	fetchAtOnce = 8
 	maxKnown    = 10_000          // names of objects, while nobody looks
-	endedAlike  = 2 * time.Minute // until all gateways know that an identity has lost access, with the difference of their clocks
+	endLag      = 2 * time.Minute // until all gateways know that an identity has lost access, with the difference of their clocks
 )
 
 // A record is a finished run, as gateways share it.
@@ -133,7 +133,10 @@ func (h *History) sync(ctx context.Context) error {
 		if err != nil || len(list) == 0 {
 			return err
 		}
-		if err := s.store.Put(ctx, name, data); err != nil {
+		if data != nil {
+			err = s.store.Put(ctx, name, data)
+		}
+		if err != nil {
 			return err
 		}
 		h.mu.Lock()
@@ -144,7 +147,8 @@ func (h *History) sync(ctx context.Context) error {
 	}
 }
 
-// unwritten returns runs that are not written yet, as many as an object holds, and the data of the object of that name.
+// unwritten returns runs that are not written yet, as many as an object holds, and the data of the object of that name; nil: the run is
+// too large for an object.
 func (h *History) unwritten(name string) (list []*Run, data []byte, err error) {
 	h.mu.Lock()
 	var batch []record
@@ -169,7 +173,7 @@ func (h *History) unwritten(name string) (list []*Run, data []byte, err error) {
 			return list[:n], text.Bytes(), nil
 		}
 	}
-	return nil, nil, nil // one run is smaller than an object
+	return list[:min(1, len(list))], nil, nil
 }
 
 // begin takes the turn, which end gives back.
@@ -186,14 +190,14 @@ func (s *sharing) end() { s.turn <- struct{}{} }
 
 // endUser has the runs of an identity hidden that other gateways have written, or write before they know; the caller has mu.
 func (s *sharing) endUser(user string, keptFor time.Duration) {
-	maps.DeleteFunc(s.ended, func(_ string, at time.Time) bool { return time.Since(at) > keptFor+2*endedAlike })
+	maps.DeleteFunc(s.ended, func(_ string, at time.Time) bool { return time.Since(at) > keptFor+2*endLag })
 	s.ended[user] = time.Now()
 }
 
 // isEnded reports whether a run is of an identity that has lost access since; the caller has mu.
 func (s *sharing) isEnded(c record) bool {
 	at, ok := s.ended[c.User]
-	return ok && c.Row.Started.Before(at.Add(endedAlike))
+	return ok && c.Row.Started.Before(at.Add(endLag))
 }
 
 // lookElsewhere is refresh for somebody who looks.

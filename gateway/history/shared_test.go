@@ -126,9 +126,10 @@ func (f *flaky) Put(ctx context.Context, name string, data []byte) error {
 // TestHistoryElsewhereAll: runs of a burst that are more than an object holds, and those that end while the store fails, are shown by
 // another gateway, too.
 func TestHistoryElsewhereAll(t *testing.T) {
-	for name, tt := range map[string]struct{ runs, plan, failures int }{
+	for name, tt := range map[string]struct{ runs, plan, failures, huge int }{
 		"more than an object": {runs: 200, plan: 64 << 10},
 		"the store fails":     {runs: 3, failures: 5},
+		"one has no room":     {runs: 3, huge: 6 << 20},
 		"both":                {runs: 200, plan: 64 << 10, failures: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,6 +137,9 @@ func TestHistoryElsewhereAll(t *testing.T) {
 				shared := &flaky{Store: storetest.Directory(t)}
 				shared.failures.Store(int64(tt.failures))
 				a, b := newWorld(t, runs.Options{Shared: shared, TTL: time.Hour}), newWorld(t, runs.Options{Shared: shared, TTL: time.Hour})
+				if tt.huge > 0 {
+					a.begin("q_huge", strings.Repeat("u", tt.huge), `[]`).End(stages.Report{}, 0, nil)
+				}
 				for i := range tt.runs {
 					a.begin(fmt.Sprint("q_", i), "ann", fmt.Sprintf("%*d", tt.plan, i)).End(stages.Report{}, 0, nil)
 				}
