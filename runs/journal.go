@@ -309,7 +309,7 @@ func (s *Store) Sync(ctx context.Context) error {
 		select {
 		case <-ask.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%d runs are not yet in the shared store: %w", s.waiting.Load(), context.Cause(ctx))
+			return fmt.Errorf("%d runs end with this gateway: the shared store has not taken them: %w", s.waiting.Load(), context.Cause(ctx))
 		}
 	}
 	return nil

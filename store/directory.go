@@ -30,6 +30,7 @@ const (
 // A Directory is a [Store] of files. Machines may share it on a network file system that has hard links.
 type Directory struct {
 	root *os.Root
+	info fs.FileInfo // of root
 
 	mu    sync.Mutex
 	swept time.Time // when drafts were last removed, by the clock of the store; guarded by mu
@@ -46,7 +47,10 @@ func OpenDirectory(dir string) (*Directory, error) {
 		return nil, err
 	}
 	d := &Directory{root: root}
-	if err := d.probe(); err != nil {
+	if d.info, err = root.Stat("."); err == nil {
+		err = d.probe()
+	}
+	if err != nil {
 		root.Close()
 		return nil, fmt.Errorf("the directory %s cannot be a store; it must be on a file system with hard links that this user can write: %w", dir, err)
 	}
@@ -55,6 +59,26 @@ func OpenDirectory(dir string) (*Directory, error) {
 
 // Close closes the directory.
 func (d *Directory) Close() error { return d.root.Close() }
+
+// check checks the arguments of a method, and that other gateways that open the store find the same directory.
+func (d *Directory) check(ctx context.Context, name string) error {
+	if err := checkCall(ctx, name); err != nil {
+		return err
+	}
+	return d.stands()
+}
+
+// stands fails once the directory has been removed or replaced.
+func (d *Directory) stands() error {
+	now, err := os.Stat(d.root.Name())
+	if err == nil && !os.SameFile(now, d.info) {
+		err = errors.New("another directory has its name")
+	}
+	if err != nil {
+		return fmt.Errorf("the directory of the store was removed or replaced; when it is there, start this gateway again: %w", err)
+	}
+	return nil
+}
 
 // probe makes a link, and removes old drafts.
 func (d *Directory) probe() error {
@@ -70,7 +94,7 @@ func (d *Directory) probe() error {
 
 // Put implements [Store].
 func (d *Directory) Put(ctx context.Context, name string, data []byte) error {
-	if err := checkPut(ctx, name, data, maxStored); err != nil {
+	if err := cmp.Or(checkPut(ctx, name, data, maxStored), d.stands()); err != nil {
 		return err
 	}
 	draft, err := d.draft(data)
@@ -211,7 +235,7 @@ func (d *Directory) sync(folder string) error {
 
 // Get implements [Store].
 func (d *Directory) Get(ctx context.Context, name string) ([]byte, error) {
-	if err := checkCall(ctx, name); err != nil {
+	if err := d.check(ctx, name); err != nil {
 		return nil, err
 	}
 	data, err := d.read(name)
@@ -255,7 +279,7 @@ func (d *Directory) read(name string) ([]byte, error) {
 // List implements [Store]. It holds the names of one folder at each depth.
 func (d *Directory) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		err := checkPrefix(prefix)
+		err := cmp.Or(checkPrefix(prefix), d.stands())
 		if err == nil {
 			folder, _ := path.Split(prefix)
 			err = d.list(ctx, folder, prefix, yield)
@@ -339,7 +363,7 @@ func unlessGone(err error) error {
 
 // Delete implements [Store]. It removes folders that have become empty, too.
 func (d *Directory) Delete(ctx context.Context, name string) error {
-	if err := checkCall(ctx, name); err != nil {
+	if err := d.check(ctx, name); err != nil {
 		return err
 	}
 	info, err := d.root.Lstat(name)

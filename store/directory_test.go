@@ -180,3 +180,39 @@ func TestOpenDirectory(t *testing.T) {
 		t.Errorf("a directory that cannot be written: %v", err)
 	}
 }
+
+// TestReplacedDirectory: a store whose directory others no longer find takes and gives nothing.
+func TestReplacedDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	d, err := store.OpenDirectory(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Put(t.Context(), "runs/1", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	fails := func(when string) {
+		t.Helper()
+		_, read := d.Get(t.Context(), "runs/1")
+		var listed error
+		for _, err := range d.List(t.Context(), "runs/") {
+			listed = err
+		}
+		for what, err := range map[string]error{
+			"put": d.Put(t.Context(), "runs/2", nil), "get": read, "list": listed, "delete": d.Delete(t.Context(), "runs/1"),
+		} {
+			if err == nil || errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "removed or replaced") {
+				t.Errorf("%s when it is %s: %v", what, when, err)
+			}
+		}
+	}
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	fails("removed")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fails("replaced")
+}

@@ -276,7 +276,7 @@ func (h *History) fetch(ctx context.Context, names []string) {
 // get reads an object. One that cannot be read as runs has none.
 func (s *sharing) get(ctx context.Context, name string) ([]record, error) {
 	data, err := s.store.Get(ctx, name)
-	if err != nil && !errors.Is(err, store.ErrDamaged) {
+	if err != nil && !errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrKey) {
 		return nil, err
 	}
 	batch := []record{}

@@ -197,7 +197,7 @@ func TestHistorySwept(t *testing.T) {
 		if n := objects(); n != 3 {
 			t.Errorf("there are %d objects, want 3", n)
 		}
-		time.Sleep(55 * time.Minute) // the first is 115 minutes old
+		time.Sleep(85 * time.Minute) // the first is 145 minutes old
 		if n := objects(); n != 1 && n != 2 {
 			t.Errorf("the oldest is past its time, and there are %d objects", n)
 		}
