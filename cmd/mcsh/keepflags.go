@@ -26,7 +26,11 @@ func addKeep(o *runs.Options) func(*cobra.Command) {
 // openKept returns the store of kept outputs, or nil if its total is zero.
 func (p *program) openKept(o runs.Options, s settings, log *zap.Logger) (*runs.Store, error) {
 	if o.Shared = s.shared; o.Shared != nil {
-		log.Info("runs and saved pipelines are in the shared store " + s.store.at)
+		has := "runs and saved pipelines"
+		if s.store.logins {
+			has = "runs, saved pipelines and sign-ins"
+		}
+		log.Info(has + " are in the shared store " + s.store.at)
 	}
 	if o.Total == 0 {
 		if o.Shared != nil {

@@ -67,8 +67,8 @@ func (f storeFlags) openSealed(ctx context.Context, p *program) (store.Store, er
 		return nil, nil
 	case f.at == "":
 		return nil, usageError("name the store with --store or $MCSH_STORE", "there is a key file of a store, and no store")
-	case isURL && !strings.HasPrefix(f.at, s3Scheme):
-		return nil, usageError("write a directory, or s3://BUCKET/PREFIX", "--store: %s is no kind of store", scheme)
+	case isURL && !strings.HasPrefix(f.at, s3Scheme) || strings.TrimRight(f.at, "/") == "s3:" || strings.TrimSpace(f.at) != f.at:
+		return nil, usageError("write a directory, or s3://BUCKET/PREFIX", "--store: %q is no place of a store", scheme)
 	case f.keyFile == "":
 		return nil, usageError(`make a key: echo "k1:$(openssl rand -base64 32)" > store.keys; chmod 600 store.keys`, "--store needs --store-key-file")
 	}

@@ -52,8 +52,9 @@ type shared struct {
 
 	readings singleflight.Group
 
-	mu   sync.Mutex
-	last version // guarded by mu
+	mu      sync.Mutex
+	last    version   // guarded by mu
+	failing time.Time // since when readings fail; zero: they do not; guarded by mu
 }
 
 // A version is the list as it was read; its name is empty before the first change.
@@ -87,22 +88,21 @@ func (o *shared) read(ctx context.Context, newest bool) ([]Login, error) {
 		now, _, err := o.newest(ctx)
 		return now.logins, err
 	}
-	last := o.known()
-	age := time.Since(last.read)
-	if age < staleAfter {
+	last, late := o.known(), o.lateAfter()
+	if time.Since(last.read) < staleAfter {
 		return last.logins, nil
 	}
 	news := o.readings.DoChan("", func() (any, error) {
+		begun := time.Now()
 		now, _, err := o.newest(o.closing)
+		if err != nil {
+			o.fail(begun)
+		}
 		return now.logins, err
 	})
-	var late <-chan time.Time
-	if age < outage {
-		late = time.After(staleAfter)
-	}
 	select {
 	case r := <-news:
-		if r.Err == nil || age >= outage {
+		if r.Err == nil || late == nil {
 			return r.Val.([]Login), r.Err
 		}
 	case <-late:
@@ -110,6 +110,29 @@ func (o *shared) read(ctx context.Context, newest bool) ([]Login, error) {
 		return nil, context.Cause(ctx)
 	}
 	return last.logins, nil
+}
+
+// lateAfter returns what ends the wait of a reader that has something older: at once while readings fail. It is nil if that must not be
+// used.
+func (o *shared) lateAfter() <-chan time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.last.read.IsZero() || !o.failing.IsZero() && time.Since(o.failing) >= outage:
+		return nil
+	case o.failing.IsZero():
+		return time.After(staleAfter)
+	}
+	return time.After(0)
+}
+
+// fail notes that a reading has failed.
+func (o *shared) fail(begun time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.failing.IsZero() && begun.After(o.last.read) {
+		o.failing = begun
+	}
 }
 
 // known returns what was read last.
@@ -124,7 +147,7 @@ func (o *shared) learn(v version) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !v.read.Before(o.last.read) {
-		o.last = v
+		o.last, o.failing = v, time.Time{}
 	}
 }
 
