@@ -97,8 +97,8 @@ func (c *caller) once(ctx context.Context, args json.RawMessage) (Result, error)
 	return o.result, o.err
 }
 
-// call makes the call, whose time begins when it is sent. A call with effects that was sent finishes, even if all ends
-// around it; one that still waits for its turn ends with its stage.
+// call makes the call, whose time begins when it is sent. A call with effects that was sent finishes, even if everything
+// around it ends; one that still waits for its turn ends with its stage.
 func (c *caller) call(ctx context.Context, args json.RawMessage) (o outcome) {
 	if ctx.Err() != nil {
 		return outcome{err: context.Cause(ctx)}

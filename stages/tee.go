@@ -95,7 +95,7 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	return step, nil
 }
 
-// save saves all of the data, and passes on what was saved. Once it has all data it finishes, even if all ends around it, and
+// save saves all of the data, and passes on what was saved. Once it has all data it finishes, even if everything around it ends, and
 // is not done again: a failure of a later stage does not undo it.
 func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in io.Reader, out io.Writer) error {
 	h := headersOf(ctx)

@@ -56,7 +56,8 @@ Where the browser runs on another machine, paste the address that it ends at, ev
 --device where the server offers it. Running gateways use the new sign-in at once.
 
 The tokens are kept in the state directory, sealed with a key in the keyring, or with that of --token-key-file; with --store and
---store-logins in the store that gateways share, sealed with its key file. With --gateway a running gateway signs in, with its own configuration, and keeps the tokens: for one in a container or on another machine.
+--store-logins in the store that gateways share, sealed with its key file. With --gateway a running gateway signs in, with its
+own configuration, and keeps the tokens: for one in a container or on another machine.
 docs/sign-in.md says more.`,
 		Example: "  mcsh login github\n  mcsh login --all\n  mcsh login github --no-browser\n" +
 			"  mcsh login github --gateway https://mcp.example.com/mcp --gateway-token-file token",

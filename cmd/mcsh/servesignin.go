@@ -23,7 +23,7 @@ const pagesPath = "/oauth"
 
 // newSignIns returns the sign-ins of a gateway. The caller closes them.
 func (p *program) newSignIns(ctx context.Context, s settings, l *listenFlags) *signIns {
-	store, _ := p.openLogins(ctx, s) // whoever opens the configuration reports it
+	store, _ := p.openLogins(ctx, s) // opening the configuration reports it
 	o := pending.Options{Store: store}
 	if l.hasPages() {
 		o.Public = strings.TrimSuffix(l.auth.public, "/") + pagesPath
