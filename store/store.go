@@ -14,7 +14,7 @@ const MaxObject = 8 << 20
 var (
 	ErrExists   = errors.New("there is an object of that name")
 	ErrNotFound = errors.New("there is no object of that name")
-	ErrDamaged  = errors.New("it is not what mcsh wrote")
+	ErrDamaged  = errors.New("it is not as it was written")
 	ErrKey      = errors.New("it is sealed with a key that this gateway does not have")
 )
 
