@@ -15,14 +15,14 @@ import (
 // of garbage is behind.
 const bigLimit = 600
 
-// TestBigResults reduces a result of 20 MB, of 50 MB at night.
+// TestBigResults reduces a result of 10 MB, of 50 MB at night.
 func TestBigResults(t *testing.T) {
 	t.Parallel()
 	servers := object{"odd": child(t, "odd")}
-	bulk := toolStage("odd", "bulk", object{"mb": parttest.Times(20, 50)})
-	ids, limits, tooBig := "0\n100000\n200000\n", "call=5m,result=16MiB", 20
+	bulk := toolStage("odd", "bulk", object{"mb": parttest.Times(10, 50)})
+	ids, limits, tooBig := "0\n100000\n", "call=5m,result=8MiB", 10
 	if parttest.Night() {
-		ids, limits, tooBig = ids+"300000\n400000\n500000\n", "call=5m", 70
+		ids, limits, tooBig = ids+"200000\n300000\n400000\n500000\n", "call=5m", 70
 	}
 	g := serveStdio(t, servers, versions[1], nil, "--limit", "call=5m")
 	for _, test := range []struct {
