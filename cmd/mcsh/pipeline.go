@@ -69,7 +69,7 @@ func (p *program) pipelineLsCommand() *cobra.Command {
 func (p *program) listPipelines(ctx context.Context, x *dependencies, _ []string) error {
 	tools := x.saved.Tools(ctx, pipelines.Operator())
 	_, broken := x.saved.Store().List(ctx)
-	if len(tools) == 0 && !p.json {
+	if len(tools) == 0 && broken == nil && !p.json {
 		fmt.Fprintf(p.stderr, "there are no saved pipelines in %s; mcsh pipeline save makes one\n", strings.Join(x.saved.Store().Places(), ", "))
 	}
 	all := convert(tools, func(t pipelines.Tool) pipelineJSON { return describePipeline(&t) })
