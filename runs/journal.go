@@ -229,15 +229,18 @@ func (j *journal) finish() {
 		if err == nil || s.closing.Err() != nil {
 			return
 		}
-		if ctx.Err() != nil || j.lostNow() || pausing.For(ctx, pause) != nil {
+		if ctx.Err() != nil || j.isLost(ctx) || pausing.For(ctx, pause) != nil {
 			s.failed(alone(err))
 			return
 		}
 	}
 }
 
-func (j *journal) lostNow() bool {
-	<-j.turn
+// isLost reports whether nothing can be written any more, or ctx has ended.
+func (j *journal) isLost(ctx context.Context) bool {
+	if j.take(ctx) != nil {
+		return true
+	}
 	defer j.give()
 	return j.lost != nil
 }
@@ -278,7 +281,7 @@ func (c *Caller) Flush(ctx context.Context, id string) (err error) {
 		if ctx.Err() == nil || err == nil {
 			err = failure
 		}
-		if j.lostNow() || pausing.For(ctx, flushPause) != nil {
+		if j.isLost(ctx) || pausing.For(ctx, flushPause) != nil {
 			c.s.failed(err)
 			return err
 		}
