@@ -65,6 +65,9 @@ func errorsOfAllCodes() func(yield func(string, *stages.Error) bool) {
 	wrote := at("4", "tool shop/update_price", stages.Errorf(stages.Timeout, "find out what was changed (with a tool that reads) before another call", "the tool did not answer within 60s (limit call); it was sent and may have taken effect"))
 	wrote.Changed, wrote.Sample = []string{"shop/update_price: 3"}, []byte("[1,2]")
 	wrote.Run, wrote.Resume = "r_8f3k", true
+	again := at("3", "tool shop/add", stages.Errorf(stages.Denied, `leave the item out, or skip it with "on_error": "skip"`, "run r_1 has called shop/add with the same arguments; it is not called again"))
+	again.Item, again.Items, again.Started, again.Done, again.Failed = 3, 5, 3, 2, 1
+	again.Run, again.Resume = "r_8f3k", true
 	list := []struct {
 		name string
 		e    *stages.Error
@@ -84,6 +87,7 @@ func errorsOfAllCodes() func(yield func(string, *stages.Error) bool) {
 		{"TIMEOUT of a call that may have changed something", wrote},
 		{"LIMIT_EXCEEDED", at("3", "for_each", stages.Errorf(stages.LimitExceeded, "filter the items before for_each", "there are more than 100000 items (limit items)"))},
 		{"DENIED", at("1", "tool shop/delete", stages.Errorf(stages.Denied, "use another tool, or ask the operator", `tool "delete" of server "shop" may not be called`))},
+		{"DENIED for an item that was done", again},
 		{"CANCELLED", stages.Errorf(stages.Cancelled, "", "the run was cancelled; tool calls made: 3")},
 		{"INTERNAL", stages.Errorf(stages.Internal, "this is a bug in the gateway; please report it", "internal error")},
 	}

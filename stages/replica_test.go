@@ -117,8 +117,8 @@ func TestDeadGateway(t *testing.T) {
 			t.Errorf("%d of 100 items were called, %d have results", len(after), strings.Count(out, "done"))
 		}
 		link.down.Store(false)
-		if e := a.failed(t, resume(id)); !strings.Contains(e.Msg, "is continued by run") {
-			t.Errorf("continuing it at the first gateway: %v", e)
+		if e := a.failed(t, resume(id)); !strings.Contains(e.Msg, "is continued by run") || e.Run != "" || e.Continue != 0 {
+			t.Errorf("continuing it at the first gateway: %+v", e)
 		}
 	})
 }
@@ -226,6 +226,9 @@ func TestCutEffects(t *testing.T) {
 		t.Fatal("the run did not fail")
 	}
 	k.deps.Runs = cutList{k.deps.Runs}
+	if e := k.failed(t, resume(report.Run)); e.Code != stages.Denied || !e.Resume || e.Run == "" {
+		t.Errorf("without on_error: %+v", e)
+	}
 	out, _, err := k.run(t, resume(report.Run, `"on_error":"skip"`))
 	if err != nil || out != "[\"1\",\n\"2\",\n\"4\",\n\"5\"]\n" {
 		t.Errorf("got %q, %v", out, err)
