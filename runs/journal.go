@@ -29,13 +29,6 @@ const (
 	maxWaiting = 1000 // ended runs that are being written or wait for that
 )
 
-// slots has one value for each run that is being written: a run under way does not wait for those that have ended.
-type slots struct{ underWay, ended chan struct{} }
-
-func newSlots() slots {
-	return slots{make(chan struct{}, maxSending), make(chan struct{}, maxSending)}
-}
-
 // A journal is a run in the shared store: entries "runs/HASH/00000000", "runs/HASH/00000001" and so on. The writer of the next entry
 // decides how the run goes on.
 type journal struct {
@@ -112,10 +105,10 @@ func (j *journal) flush(ctx context.Context) error {
 
 // send writes what the entries lack; with beat at least one entry, which says that this gateway is there. The caller has the turn.
 func (j *journal) send(ctx context.Context, beat bool) error {
-	slot := j.slots()
+	slots := j.slots()
 	select {
-	case slot <- struct{}{}:
-		defer func() { <-slot }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -146,14 +139,14 @@ func (j *journal) send(ctx context.Context, beat bool) error {
 	}
 }
 
-// slots returns the slots of the run as it is now.
+// slots returns the slots for the run as it is now: a run under way does not wait for those that have ended.
 func (j *journal) slots() chan struct{} {
 	j.s.mu.Lock()
 	defer j.s.unlock()
 	if j.r.inEnded != nil {
-		return j.s.slots.ended
+		return j.s.endedSlots
 	}
-	return j.s.slots.underWay
+	return j.s.liveSlots
 }
 
 // put writes the next entry, and reports whether it is the one that is there: an earlier call that got no answer may have written

@@ -35,7 +35,8 @@ type Store struct {
 	background sync.WaitGroup // of the same; added to under mu, and not once the store is closed
 	waiting    atomic.Int64   // ended runs that are being written or wait for that
 	failing    atomic.Bool    // the shared store, since something was written there
-	slots      slots
+
+	liveSlots, endedSlots chan struct{} // have one value for each run that is being written
 }
 
 // run is a run in the store, all of it guarded by the store's mu.
@@ -51,7 +52,10 @@ type run struct {
 // New returns a store. It creates files when it needs them.
 func New(o Options) *Store {
 	o = o.withDefaults()
-	s := &Store{o: o, disk: newDisk(o.Dir), runs: map[string]*run{}, ended: list.New(), slots: newSlots()}
+	s := &Store{
+		o: o, disk: newDisk(o.Dir), runs: map[string]*run{}, ended: list.New(),
+		liveSlots: make(chan struct{}, maxSending), endedSlots: make(chan struct{}, maxSending),
+	}
 	s.closing, s.cancel = context.WithCancel(context.Background())
 	s.timer = time.AfterFunc(o.TTL, s.tick)
 	if o.Shared != nil {

@@ -292,7 +292,7 @@ func (r *Run) prepare(ctx context.Context, p *Pipeline) (links []*link, meters [
 		giveUp, err = r.claim(ctx, p.resumed.storedRun)
 	}
 	if r.record != nil {
-		r.record.begun = err == nil
+		r.record.prepared = err == nil
 	}
 	return links, meters, release, err
 }

@@ -16,8 +16,8 @@ import (
 // record keeps what the stages of a pipeline produce in one run (docs/pipeline.md, from). A nil record keeps nothing.
 type record struct {
 	storedRun
-	resumed *resumption // nil: the run begins anew
-	begun   bool        // the run is prepared: there may be something to go on from
+	resumed  *resumption // nil: the run begins anew
+	prepared bool        // what the run inherits is in the record, and its claim is made: others may go on from it
 }
 
 func outputName(stage int) string { return strconv.Itoa(stage) }
@@ -101,7 +101,7 @@ func (p *Pipeline) recordEnd(r *Run, report *Report, meters []*Meter, err error,
 	if rec == nil {
 		return
 	}
-	if rec.begun {
+	if rec.prepared {
 		report.Run = rec.id
 	}
 	var e *Error
@@ -114,7 +114,7 @@ func (p *Pipeline) recordEnd(r *Run, report *Report, meters []*Meter, err error,
 		d.Resume = p.recoverable(rec.storedRun, before) == before
 	}
 	switch {
-	case e == nil || !rec.begun:
+	case e == nil || !rec.prepared:
 	case gone && !rec.runs.Outlive():
 		e.forgotten()
 	default:

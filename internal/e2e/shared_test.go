@@ -137,7 +137,7 @@ func TestReplicas(t *testing.T) {
 }
 
 // TestReplicaKilled: a gateway is killed in the middle of a for_each; another one continues it, no item is called twice, and
-// only of the calls that were being made nobody knows whether they took effect.
+// only the outcomes of the calls in flight are unknown.
 func TestReplicaKilled(t *testing.T) {
 	const items, concurrency = 60, 4
 	onStores(t, demoAndLedger, func(t *testing.T, b *balancer) {

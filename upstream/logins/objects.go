@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/store"
 )
 
@@ -322,10 +323,8 @@ func (o *shared) remove(ctx context.Context, names []string) {
 
 // pause waits for a random part of a time.
 func pause(ctx context.Context, most time.Duration) error {
-	select {
-	case <-time.After(most/4 + mathrand.N(most*3/4)):
-		return nil
-	case <-ctx.Done():
+	if pausing.For(ctx, most/4+mathrand.N(most*3/4)) != nil {
 		return context.Cause(ctx)
 	}
+	return nil
 }
