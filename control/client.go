@@ -246,7 +246,11 @@ func (c *Client) settle(ctx context.Context, err error, again func() error) erro
 func (c *Client) exchange(ctx context.Context, method, path string, body, into any) error {
 	var sent io.Reader
 	if body != nil {
-		sent = strings.NewReader(texts.JSON(body))
+		text := texts.JSON(body)
+		if len(text) > maxBody { // sent, it would be refused while it is still being written, and the answer lost
+			return bodyTooLarge()
+		}
+		sent = strings.NewReader(text)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, sent)
 	if err != nil {

@@ -127,7 +127,7 @@ func (route *route) read(r *http.Request) (any, error) {
 		return nil, failed(http.StatusBadRequest, "", "the body cannot be read: %v", err)
 	}
 	if len(data) > maxBody {
-		return nil, failed(http.StatusRequestEntityTooLarge, "", "the body has more than %s", texts.Bytes(maxBody))
+		return nil, bodyTooLarge()
 	}
 	body := route.body()
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -140,6 +140,10 @@ func (route *route) read(r *http.Request) (any, error) {
 		return nil, failed(http.StatusBadRequest, "docs/control.md has the members", "the body is not the JSON object of %s: %v", route.path, err)
 	}
 	return body, nil
+}
+
+func bodyTooLarge() error {
+	return failed(http.StatusRequestEntityTooLarge, "", "the body has more than %s", texts.Bytes(maxBody))
 }
 
 func paths(table []route) (list []string) {

@@ -98,6 +98,12 @@ func TestLogins(t *testing.T) {
 	if e, ok := err.(*control.Error); !ok || e.Status != http.StatusNotFound || e.Hint != "look" || e.Message != "gateway a: there is no server" {
 		t.Errorf("got %#v", err)
 	}
+	for range 20 { // the answer to a request that is refused while it is still being sent may be lost
+		_, err = c.FinishLogin(t.Context(), "a", strings.Repeat("a", 4<<20))
+		if e, ok := err.(*control.Error); !ok || e.Status != http.StatusRequestEntityTooLarge || !strings.Contains(e.Message, "more than 128 KiB") {
+			t.Fatalf("an address of 4 MiB: %#v", err)
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.WaitLogin(ctx, "a"); err == nil {
