@@ -20,11 +20,18 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
+const executeName = "execute_pipeline"
+
 func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	call := schemas.Call{
-		Mode: schemas.ModeRun, Timeout: min(schemas.DefaultTimeout, g.longest().Seconds()), MaxOutput: g.defaultOutput(),
+	call := schemas.Call{Mode: schemas.ModeRun, Timeout: -1, MaxOutput: g.defaultOutput(), Wait: schemas.DefaultWait}
+	wrong := decode(req, &call)
+	if call.Timeout == -1 {
+		call.Timeout = g.longestOf(call).Seconds()
+		if !call.Durable {
+			call.Timeout = min(schemas.DefaultTimeout, call.Timeout)
+		}
 	}
-	if wrong := append(decode(req, &call), g.checkCall(call)...); len(wrong) > 0 {
+	if wrong = append(wrong, g.checkCall(call)...); len(wrong) > 0 {
 		return nil, wrong
 	}
 	return g.execute(ctx, req, call)
@@ -32,14 +39,19 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 
 // execute checks and runs the pipeline of a call.
 func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call schemas.Call) (*mcp.CallToolResult, error) {
-	deps := g.depsOf(req.Extra)
-	deps.CheckOnly = call.Mode == schemas.ModeCheck
-	if g.o.Pipelines != nil {
-		deps.Tools = g.o.Pipelines.Offer(deps, g.viewer(ctx, req.Extra))
-	}
 	begun, asker := time.Now(), g.asker(ctx, req)
 	notify := newNotifier(ctx, req)
 	defer notify.stop(ctx)
+	if name, j, alone, err := g.submitted(ctx, req, json.RawMessage(call.Pipeline)); err != nil {
+		return nil, err
+	} else if name != "" {
+		result, over, err := g.await(ctx, name, j, call, notify)
+		if err != nil || !over || alone {
+			return result, err
+		}
+		begun = time.Now() // the wait does not count
+	}
+	deps := g.callDeps(ctx, req.Extra, call)
 	compile := func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
 		return stages.Compile(ctx, json.RawMessage(call.Pipeline), deps)
 	}
@@ -58,13 +70,46 @@ func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call sc
 		return failure(mistakesText(pipelineSubject, pipelineSubject, errs, call.MaxOutput)), nil
 	case call.Mode == schemas.ModeCheck:
 		return textResult(planText(pipeline.Plan(), call.MaxOutput)), nil
+	case call.Durable:
+		return g.submit(ctx, req, pipeline, call, begun, notify)
 	}
-	return g.run(ctx, req, pipeline, call, begun, notify, asker)
+	return g.run(ctx, &execution{
+		req: req, pipeline: pipeline, call: call, begun: begun, asker: asker,
+		trace: traceOf(req.Params.Meta, req.Extra), progress: notify.follow(), kept: notify.kept,
+	})
+}
+
+// An execution is one run of a compiled pipeline.
+type execution struct {
+	req      *mcp.CallToolRequest
+	pipeline *stages.Pipeline
+	call     schemas.Call
+	begun    time.Time // when its time began
+	asker    *stages.Asker
+	trace    stages.Trace
+	progress func(stages.Progress)             // nil: nobody wants it
+	kept     func(run string)                  // gets the id of the run; may be nil
+	follow   func(func() []stages.StageReport) // gets what reports on the run; nil: nobody wants it
+
+	err error // of the run, once it has ended
 }
 
 // signIn asks the caller's person to sign in to the servers that a plan has failed for, and reports whether somebody has.
 func (g *Gateway) signIn(ctx context.Context, asker *stages.Asker, errs []*stages.Error) bool {
 	return len(errs) > 0 && g.o.Upstream != nil && g.o.Upstream.SignIn(ctx, asker, stages.Join(errs))
+}
+
+// callDeps returns what the pipeline of a call has.
+func (g *Gateway) callDeps(ctx context.Context, extra *mcp.RequestExtra, call schemas.Call) stages.Deps {
+	deps := g.depsOf(extra)
+	deps.CheckOnly = call.Mode == schemas.ModeCheck
+	if call.Durable {
+		deps.Limits = g.o.Durable.within(deps.Limits)
+	}
+	if g.o.Pipelines != nil {
+		deps.Tools = g.o.Pipelines.Offer(deps, g.viewer(ctx, extra))
+	}
+	return deps
 }
 
 // depsOf returns what a pipeline of a caller has, without the saved pipelines.
@@ -73,6 +118,14 @@ func (g *Gateway) depsOf(extra *mcp.RequestExtra) stages.Deps {
 	deps.Runs, deps.Caller = g.runsOf(extra), callerOf(extra)
 	deps.Owner, deps.WorkersOf = originOfCall(extra).owner(), workersOf(extra)
 	return deps
+}
+
+// longestOf returns the operator's limit for the time of a call.
+func (g *Gateway) longestOf(call schemas.Call) time.Duration {
+	if call.Durable {
+		return g.o.Durable.Longest()
+	}
+	return g.longest()
 }
 
 // longest returns the operator's limit for the time of a run.
@@ -89,7 +142,15 @@ func (g *Gateway) checkCall(call schemas.Call) wrongCall {
 	if !slices.Contains(schemas.Modes(), call.Mode) {
 		add(stages.InvalidArguments, "the modes are "+strings.Join(schemas.Modes(), ", "), "unknown mode %q", shown(call.Mode))
 	}
-	longest := g.longest().Seconds()
+	switch {
+	case g.o.Durable.Engine == nil && call.Durable:
+		add(stages.InvalidArguments, "leave durable out", "this gateway has no engine for durable runs")
+	case call.Durable && call.Mode == schemas.ModeDryRun:
+		add(stages.InvalidArguments, "leave durable out", "a dry run is not durable")
+	case !(call.Wait >= 0 && call.Wait <= schemas.MaxWait): // also NaN
+		add(stages.InvalidArguments, "leave it out for the default", "wait %g s is not between 0 and %d s", call.Wait, schemas.MaxWait)
+	}
+	longest := g.longestOf(call).Seconds()
 	switch { // in seconds, since a time.Duration overflows
 	case call.Timeout > longest:
 		wrong = append(wrong, stages.OverLimit("run", "leave timeout out, or ask for less",
@@ -111,7 +172,8 @@ func (g *Gateway) checkBudget(n int) wrongCall {
 }
 
 // run runs a compiled pipeline and returns the reply.
-func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time, notify *notifier, asker *stages.Asker) (result *mcp.CallToolResult, _ error) {
+func (g *Gateway) run(ctx context.Context, e *execution) (result *mcp.CallToolResult, _ error) {
+	req, p, call := e.req, e.pipeline, e.call
 	out := newReply(call.MaxOutput, func(r io.Reader, o preview.Options) (preview.Result, error) {
 		o.Check = p.RunsJQ(ctx)
 		return preview.Preview(ctx, r, o)
@@ -121,24 +183,31 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	out.alone = saved != nil
 	request := newRequest()
 	out.request = request
-	row := control.Run{Request: request, Started: begun, Stages: p.Len(), DryRun: call.Mode == schemas.ModeDryRun}
+	row := control.Run{Request: request, Started: e.begun, Stages: p.Len(), DryRun: call.Mode == schemas.ModeDryRun}
 	ctx, known, drop := g.beginRun(ctx, req, row, json.RawMessage(call.Pipeline), p.From())
 	defer drop()
 	report, err := stages.Report{}, errPanic // until the run ends
-	defer func() { known.End(report, readBytes(result), err) }()
+	defer func() { e.err = err; known.End(report, readBytes(result), err) }()
 	outlast, end := g.outlasting(ctx)
 	defer end()
 	ctx, options, ended := g.o.Watch.Run(ctx, request, sessionOf(req), stages.RunOptions{
 		Outlast:  outlast,
 		Timeout:  seconds(call.Timeout),
-		Spent:    time.Since(begun),
-		Progress: notify.follow(),
-		Kept:     notify.kept,
-		Begun:    known.Follow,
-		Forgets:  g.calls.closing,
-		Trace:    traceOf(req.Params.Meta, req.Extra),
-		Asker:    known.Asking(asker),
-		DryRun:   call.Mode == schemas.ModeDryRun,
+		Spent:    time.Since(e.begun),
+		Progress: e.progress,
+		Kept:     e.kept,
+		Begun: func(list func() []stages.StageReport) {
+			known.Follow(list)
+			if e.follow != nil {
+				e.follow(list)
+			}
+		},
+		Forgets: g.calls.closing,
+		Trace:   e.trace,
+		Asker:   known.Asking(e.asker),
+		DryRun:  call.Mode == schemas.ModeDryRun,
+
+		KeepClaim: call.Durable,
 	})
 	report, err = p.Run(ctx, nil, out, options)
 	err = explained(ctx, err)

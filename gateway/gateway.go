@@ -74,6 +74,8 @@ type Options struct {
 	// Instance identifies this gateway, so that Upstream refuses it as one of its own servers; empty: it does not.
 	Instance string
 
+	Durable Durable // needs Kept with a shared store
+
 	Version string      // of the program
 	Log     *zap.Logger // nil logs nothing
 	Watch   Watch       // nil: none
@@ -233,13 +235,22 @@ type tool struct {
 	call        mcp.ToolHandler
 }
 
-// executeSchema is the same for every gateway of a process.
-var executeSchema = sync.OnceValue(func() json.RawMessage { return schemas.ExecutePipeline(stages.Kinds(), schemas.Options{Brief: true}) })
+// The schemas of execute_pipeline are the same for every gateway of a process.
+var (
+	executeSchema = sync.OnceValue(func() json.RawMessage { return schemas.ExecutePipeline(stages.Kinds(), schemas.Options{Brief: true}) })
+	durableSchema = sync.OnceValue(func() json.RawMessage {
+		return schemas.ExecutePipeline(stages.Kinds(), schemas.Options{Brief: true, Durable: true})
+	})
+)
 
 // tools returns the table of the gateway's own tools.
 func (g *Gateway) tools() []tool {
+	schema, text := executeSchema, executeText
+	if g.o.Durable.Engine != nil {
+		schema, text = durableSchema, executeText+durableText
+	}
 	return []tool{
-		{"execute_pipeline", "Run a pipeline", pipelineSubject, executeText, executeSchema(), true, g.runs, g.executePipeline},
+		{executeName, "Run a pipeline", pipelineSubject, text, schema(), true, g.runs, g.executePipeline},
 		{"list_all_tools", "List the tools of all servers", "list_all_tools", listText, listSchema, false, g.lookups, g.listAllTools},
 		{"get_tool_details", "Show tools in full", "get_tool_details", detailsText, detailsSchema, false, g.lookups, g.getToolDetails},
 		{"list_available_shell_commands", "List the commands", "list_available_shell_commands", commandsText, commandsSchema, false, g.lookups, g.listCommands},

@@ -97,8 +97,9 @@ func readBytes(result *mcp.CallToolResult) (n int64) {
 	return n
 }
 
-// A RunObserver observes a pipeline that a person runs at a page, before its call has a reply.
+// A RunObserver observes a pipeline that no client of the gateway runs itself, before its call has a reply.
 type RunObserver struct {
+	Client  string                                        // the name of the program that calls; empty: the console
 	Checked func(plan stages.Plan, wrong []*stages.Error) // the plan is checked; nil: not reported
 	Begun   func(request string)                          // a run has begun; nil: not reported
 }
@@ -133,7 +134,7 @@ func (o *RunObserver) client(name string) string {
 	if o == nil {
 		return name
 	}
-	return "console"
+	return cmp.Or(o.Client, "console")
 }
 
 // begun reports that a run has begun.

@@ -9,6 +9,8 @@ import (
 var (
 	//go:embed texts/execute_pipeline.md
 	executeText string
+	//go:embed texts/durable.md
+	durableText string // behind executeText, where runs can be durable
 	//go:embed texts/list_all_tools.md
 	listText string
 	//go:embed texts/get_tool_details.md

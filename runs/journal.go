@@ -281,6 +281,26 @@ func (c *Caller) Flush(ctx context.Context, id string) (err error) {
 	}
 }
 
+// Publish returns when a run that has ended is in the shared store, where other gateways find it.
+func (c *Caller) Publish(ctx context.Context, id string) error {
+	j := c.journalOf(id)
+	if j == nil {
+		return errors.New("the run is not kept")
+	}
+	err := j.flush(ctx)
+	c.s.failed(err)
+	return unreachable(err)
+}
+
+// Use counts as a use of a run, here and in the shared store.
+func (c *Caller) Use(ctx context.Context, id string) error {
+	_, err := c.Fetch(ctx, id)
+	c.s.mu.Lock()
+	defer c.s.unlock()
+	c.s.find(c, id, "")
+	return err
+}
+
 const flushPause = 500 * time.Millisecond
 
 // flushTimeout is how long a call that may change something waits for the shared store.

@@ -227,9 +227,9 @@ func (s *Store) unlock() {
 type Options struct {
 	Share *memory.Share // the memory of outputs is taken from it; nil: only [Options.Memory] bounds it
 
-	Shared  store.Store // where other gateways find the runs; nil: nowhere
-	Beside  []string    // prefixes of objects there that end as runs do, each by itself
-	Problem func(error) // is called, at any time, when a run cannot be shared; nil: nobody learns of it
+	Shared  store.Store              // where other gateways find the runs; nil: nowhere
+	Beside  map[string]time.Duration // prefixes of objects there that end as runs do, each by itself, and how much later
+	Problem func(error)              // is called, at any time, when a run cannot be shared; nil: nobody learns of it
 
 	Dir string // of the files without names; empty: the system's temporary directory
 

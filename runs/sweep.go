@@ -13,10 +13,14 @@ func (s *Store) sweep() {
 	every := time.NewTicker(max(s.o.TTL/3, time.Second))
 	defer every.Stop()
 	for {
-		for _, prefix := range append([]string{journalPrefix}, s.o.Beside...) {
-			if err := s.sweepOnce(prefix); err != nil && s.closing.Err() == nil {
+		failed := func(err error) {
+			if err != nil && s.closing.Err() == nil {
 				s.problem(unreachable(err))
 			}
+		}
+		failed(s.sweepOnce(journalPrefix, 0))
+		for prefix, later := range s.o.Beside {
+			failed(s.sweepOnce(prefix, later))
 		}
 		select {
 		case <-every.C:
@@ -28,8 +32,8 @@ func (s *Store) sweep() {
 
 // sweepOnce removes journals whose last object is too old, or objects that stand alone. A use of a run is written only where half a
 // TTL has passed since the last entry, so that a run may be used for one and a half behind it.
-func (s *Store) sweepOnce(prefix string) error {
-	old := time.Now().Add(-s.o.TTL*3/2 - skew)
+func (s *Store) sweepOnce(prefix string, later time.Duration) error {
+	old := time.Now().Add(-s.o.TTL*3/2 - skew - later)
 	var names []string // of one journal
 	var last time.Time
 	remove := func() error {

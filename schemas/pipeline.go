@@ -17,6 +17,9 @@ type Options struct {
 	// Brief omits descriptions of fields, defaults and limits, and which fields belong to which kind of stage. The tool's
 	// own description explains them.
 	Brief bool
+
+	// Durable offers durable runs.
+	Durable bool
 }
 
 // stageRef is the place of the stage schema in the schema of execute_pipeline.
@@ -30,6 +33,8 @@ const (
 
 	DefaultTimeout = 300       // seconds
 	MinTimeout     = 0.001     // seconds
+	DefaultWait    = 50        // seconds
+	MaxWait        = 600       // seconds
 	DefaultOutput  = 32_000    // characters
 	MaxOutput      = 1_000_000 // characters, unless the operator allows less
 )
@@ -40,6 +45,8 @@ type Call struct {
 	Mode      string    `json:"mode,omitempty" jsonschema_description:"check explains the plan and calls nothing; dry_run calls only what reads, and shows the calls that would change something"`
 	Timeout   float64   `json:"timeout,omitempty" jsonschema_description:"seconds for the whole run"`
 	MaxOutput int       `json:"max_output,omitempty" jsonschema_description:"characters of the reply; of a longer output the shape is returned"`
+	Durable   bool      `json:"durable,omitempty" jsonschema_description:"the run goes on without this call and may take hours"`
+	Wait      float64   `json:"wait,omitempty" jsonschema_description:"seconds to wait for a durable run; then the reply says how far it is"`
 }
 
 // Modes returns the modes of a [Call].
@@ -55,6 +62,8 @@ func (Call) JSONSchemaExtend(s *jsonschema.Schema) {
 	mode.Default = ModeRun
 	timeout, _ := s.Properties.Get("timeout")
 	timeout.Minimum, timeout.Default = number(MinTimeout), DefaultTimeout
+	wait, _ := s.Properties.Get("wait")
+	wait.Minimum, wait.Maximum, wait.Default = number(0), number(MaxWait), DefaultWait
 	output, _ := s.Properties.Get("max_output")
 	output.Minimum, output.Maximum, output.Default = number(1), number(MaxOutput), DefaultOutput
 }
@@ -73,6 +82,10 @@ func (RawStages) JSONSchema() *jsonschema.Schema { return published.list() }
 // ExecutePipeline returns the input schema of execute_pipeline, with the schema of a stage at "#/$defs/stage".
 func ExecutePipeline(kinds []stages.Kind, o Options) json.RawMessage {
 	s, stage := published.reflect(Call{}), union
+	if !o.Durable {
+		s.Properties.Delete("durable")
+		s.Properties.Delete("wait")
+	}
 	if o.Brief {
 		stage = flat
 		for field := range s.Properties.ValuesFromOldest() {

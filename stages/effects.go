@@ -91,7 +91,7 @@ func (l *effectLog) inherit(ctx context.Context, run string, resumed *resumption
 	last := run
 	if resumed == nil {
 		var err error
-		if last, err = l.lastOf(ctx, run); err != nil {
+		if last, err = lastOf(ctx, l.r.deps.Runs, run); err != nil {
 			l.lose(err)
 			return nil
 		}
@@ -169,9 +169,9 @@ func (l *effectLog) lose(why error) {
 }
 
 // lastOf returns the last of the runs that continue a run one after another.
-func (l *effectLog) lastOf(ctx context.Context, run string) (string, error) {
+func lastOf(ctx context.Context, runs Runs, run string) (string, error) {
 	for {
-		holder, _, err := l.r.deps.Runs.Claim(ctx, run, "")
+		holder, _, err := runs.Claim(ctx, run, "")
 		switch {
 		case err != nil:
 			return "", err
@@ -180,7 +180,7 @@ func (l *effectLog) lastOf(ctx context.Context, run string) (string, error) {
 		case holder == run:
 			return "", fmt.Errorf("run %s is still running", run)
 		}
-		if _, err := findRun(ctx, l.r.deps.Runs, holder); err != nil {
+		if _, err := findRun(ctx, runs, holder); err != nil {
 			return "", fmt.Errorf("run %s, which continued run %s, is not kept any more", holder, run)
 		}
 		run = holder
@@ -263,7 +263,7 @@ func (l *effectLog) begin(ctx context.Context, e pastEffect) (intent int, err er
 	if err := l.r.deps.Runs.Flush(ctx, l.r.record.id); err != nil {
 		l.write(pastEffect{Intent: e.Intent})
 		return 0, &Error{
-			Code: ServerUnavailable, Err: err, Hint: "try again later",
+			Code: ServerUnavailable, Err: storeFailure{err}, Hint: "try again later",
 			Msg: "the call was not made, because it cannot be noted for runs that continue this one, in the store that gateways share",
 		}
 	}

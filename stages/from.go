@@ -44,11 +44,26 @@ func (f *FromStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		return nil, fielded("stage", Errorf(InvalidPipeline, "leave stage out for the last one",
 			"that run has %d stages, there is no stage %d", len(run.Stages), stage))
 	}
+	if run, err = run.continued(ctx, stage); err != nil {
+		return nil, err
+	}
 	src, err := run.source(ctx, s, stage)
 	if err != nil {
 		return nil, err
 	}
 	return fromStep(src, stage, s.label.Kind), nil
+}
+
+// continued returns the run, or the last of those that continue it if they have the output of a stage and it has not.
+func (p storedRun) continued(ctx context.Context, stage int) (storedRun, error) {
+	if whole, _ := p.whole(stage); whole {
+		return p, nil
+	}
+	last, err := lastOf(ctx, p.runs, p.id)
+	if err != nil || last == p.id {
+		return p, nil // its own output is why the stage is refused
+	}
+	return findRun(ctx, p.runs, last)
 }
 
 func fromStep(src *source, stage int, kind string) *Step {

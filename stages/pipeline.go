@@ -67,6 +67,9 @@ type RunOptions struct {
 	// nothing to continue from. Nil: it is not.
 	Forgets func() bool
 
+	// KeepClaim has the run stay the one that continues another run, even if it changes nothing: who has the id of that finds it.
+	KeepClaim bool
+
 	// DryRun runs what only reads, up to the first stage that may change something, and reports what that would be
 	// called with ([Report.DryRun]). Where there is such a stage, there is no output.
 	DryRun bool
@@ -122,7 +125,7 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	if rec != nil && o.Kept != nil && rec.runs.Outlive() {
 		o.Kept(rec.id)
 	}
-	meters, err := p.perform(ctx, r, in, out, o.Begun)
+	meters, err := p.perform(ctx, r, in, out, o)
 	report := Report{Elapsed: time.Since(start), Stages: reports(meters), Blocks: r.shown.Blocks}
 	report.Windows = windows(report.Stages)
 	if o.DryRun && err == nil {
@@ -147,12 +150,12 @@ func effectsIn(list []StageReport) []string {
 	return names
 }
 
-func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Writer, begun func(func() []StageReport)) (meters []*Meter, err error) {
-	links, meters, release, err := r.prepare(ctx, p)
+func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Writer, o RunOptions) (meters []*Meter, err error) {
+	links, meters, release, err := r.prepare(ctx, p, o.KeepClaim)
 	defer release()
 	if err == nil {
-		if begun != nil {
-			begun(func() []StageReport { return reports(meters) })
+		if o.Begun != nil {
+			o.Begun(func() []StageReport { return reports(meters) })
 		}
 		given := new(header)
 		r.out = new(header)
@@ -269,14 +272,14 @@ type ToolProgress struct {
 
 // prepare binds the stages, with what earlier runs have left for them, and claims the run that this one continues, if there is one.
 // Only then can this run be continued itself: it has the plan, which a run that goes on from it needs, and before that all effects and
-// results of earlier runs. release ends the logs of this run, and gives up the claim unless the run has changed something.
-func (r *Run) prepare(ctx context.Context, p *Pipeline) (links []*link, meters []*Meter, release func(), err error) {
+// results of earlier runs. release ends the logs of this run, and gives up the claim unless the run has changed something, or keeps it.
+func (r *Run) prepare(ctx context.Context, p *Pipeline, keep bool) (links []*link, meters []*Meter, release func(), err error) {
 	giveUp := func() {}
 	release = func() {
 		for _, l := range r.logs {
 			l.close()
 		}
-		if !r.effects.close() {
+		if !r.effects.close() && !keep {
 			giveUp()
 		}
 	}

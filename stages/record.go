@@ -230,7 +230,7 @@ func stillRunning(id string) *Error {
 // caller's concern.
 func storeError(err error) *Error {
 	return &Error{
-		Code: ServerUnavailable, Err: err, Hint: "try again later, or run the pipeline again, without from",
+		Code: ServerUnavailable, Err: storeFailure{err}, Hint: "try again later, or run the pipeline again, without from",
 		Msg: "earlier runs cannot be looked up now, in the store that gateways share",
 	}
 }
@@ -443,6 +443,9 @@ type Runs interface {
 	// Flush returns when what was written to a run under way is where it outlives this process, if runs do. After an error
 	// another gateway may continue the run without it.
 	Flush(ctx context.Context, run string) error
+
+	// Publish returns when a run that has ended is where other gateways find it.
+	Publish(ctx context.Context, run string) error
 
 	// Outlive reports whether runs outlive this process.
 	Outlive() bool

@@ -28,12 +28,12 @@ func (p *Pipeline) RunWithin(ctx context.Context, call Call) (result Result, err
 	out := &holder{buffer: buffer{lease: p.deps.Memory.Lease()}, r: r}
 	stages := func() []StageReport { return nil }
 	over := func() {}
-	_, err = p.perform(inner, r, nil, out, func(now func() []StageReport) {
+	_, err = p.perform(inner, r, nil, out, RunOptions{Begun: func(now func() []StageReport) {
 		stages = now
 		if call.Nests != nil {
 			over = call.Nests(now)
 		}
-	})
+	}})
 	over()
 	if err = p.ofCall(ctx, inner, err, call, stages()); err == nil {
 		result, err = r.result(out)

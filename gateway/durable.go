@@ -1,0 +1,230 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/schemas"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// An Engine has jobs done by workers: a job by one of them at a time, and by another one when that dies. A job is only a name; its
+// workers find the rest in the store that they share. Its methods may be called concurrently.
+type Engine interface {
+	// Start begins a job, which may take limit with all its attempts. A job that has begun goes on, and one that has ended stays so.
+	Start(ctx context.Context, job string, limit time.Duration) error
+
+	// Wait returns nil when the job is done. Other errors than that of ctx say why it will not be, or that the engine cannot be asked.
+	Wait(ctx context.Context, job string) error
+
+	// Progress returns what a worker has said last about a job under way, nil before that, and how many times the job was begun.
+	Progress(ctx context.Context, job string) (details []byte, attempts int, err error)
+
+	// Cancel ends the context of a job that is being done.
+	Cancel(ctx context.Context, job string) error
+
+	// Work has do do jobs, as many at once as there are slots, until ctx ends; then it ends the contexts of those that are not done,
+	// which other workers do again, and waits for do. A job whose do returns an error is tried again. Nothing of the error leaves this
+	// process. beat takes what Progress returns, and may be called at any time.
+	Work(ctx context.Context, slots int, do func(ctx context.Context, job string, beat func(details []byte)) error) error
+}
+
+// Durable are the options of runs that go on when their gateway dies.
+type Durable struct {
+	Engine Engine // nil: there are no such runs
+	Slots  int    // jobs that this gateway does at once; 0: others do them
+
+	// Limits of durable runs, where they are not those of all runs.
+	Run          time.Duration // 24 h if 0
+	Items, Calls int           // 10 million if 0
+}
+
+const (
+	defaultDurableRun   = 24 * time.Hour
+	defaultDurableItems = 10_000_000
+)
+
+// within returns the limits of a durable run.
+func (d Durable) within(l stages.Limits) stages.Limits {
+	l.Run = cmp.Or(d.Run, defaultDurableRun)
+	l.Items, l.Calls = cmp.Or(d.Items, defaultDurableItems), cmp.Or(d.Calls, defaultDurableItems)
+	return l
+}
+
+// DurablePrefix begins the names of objects of durable runs.
+const DurablePrefix = "durable/"
+
+// Longest returns how long a durable run may take.
+func (d Durable) Longest() time.Duration { return cmp.Or(d.Run, defaultDurableRun) }
+
+// submit has workers run a pipeline, and waits for its reply for some time.
+func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time, notify *notifier) (*mcp.CallToolResult, error) {
+	run, err := p.Submit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j := job{
+		Run: run, Pipeline: json.RawMessage(call.Pipeline), Marks: p.Marks(), Begun: begun, Timeout: seconds(call.Timeout), MaxOutput: call.MaxOutput,
+		Caller: g.callerOfJob(req), Trace: traceOf(req.Params.Meta, req.Extra),
+	}
+	if p.From() != run { // it was stored just now
+		j.Pipeline = resuming(run)
+	}
+	name := jobName(run)
+	if err := g.putJob(ctx, name, j); err != nil {
+		return nil, err
+	}
+	if err := g.o.Durable.Engine.Start(ctx, name, j.Timeout); err != nil {
+		g.o.Log.Warn("a durable run could not be begun", errorField(err))
+		return nil, stages.Errorf(stages.ServerUnavailable, "try again later, or run the pipeline without durable",
+			"the run could not be begun: the engine of durable runs cannot be used now")
+	}
+	notify.kept(run)
+	result, _, err := g.await(ctx, name, j, call, notify)
+	return result, err
+}
+
+// resuming is the pipeline that continues a run.
+func resuming(run string) json.RawMessage {
+	return json.RawMessage("[" + stages.ResumeStage(run) + "]")
+}
+
+// submitted returns the job of the durable run that a pipeline begins with, if there is one of the caller. alone says that the pipeline
+// asks for nothing but its reply.
+func (g *Gateway) submitted(ctx context.Context, req *mcp.CallToolRequest, pipeline json.RawMessage) (name string, j job, alone bool, err error) {
+	if g.o.Durable.Engine == nil {
+		return "", job{}, false, nil
+	}
+	run, alone := stages.BeginsWith(pipeline)
+	if run == "" {
+		return "", job{}, false, nil
+	}
+	name = jobName(run)
+	found, err := g.getJob(ctx, name, &j)
+	if !found || err != nil || j.Caller.Owner != g.runsName(req.Extra) {
+		return "", job{}, false, err
+	}
+	return name, j, alone, nil
+}
+
+// await waits for the reply to a durable run, as long as the call says, and returns what is known by then, and whether the run is over.
+func (g *Gateway) await(ctx context.Context, name string, j job, call schemas.Call, notify *notifier) (reply *mcp.CallToolResult, over bool, err error) {
+	waiting, end := context.WithTimeout(ctx, seconds(call.Wait))
+	defer end()
+	go g.followJob(waiting, name, notify)
+	ended := g.o.Durable.Engine.Wait(waiting, name)
+	switch {
+	case ctx.Err() != nil:
+		return nil, false, context.Cause(ctx)
+	case waiting.Err() != nil:
+		return g.jobStatus(ctx, name, j), false, nil
+	}
+	reply, err = g.replyOf(ctx, name)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case reply != nil:
+		return reply, true, nil
+	case ended == nil:
+		ended = errors.New("its reply is kept no more")
+	}
+	return nil, true, stages.Errorf(stages.Cancelled, "continue it: "+stages.ResumeStage(j.Run), "run %s has ended without a reply: %w", j.Run, ended)
+}
+
+// followJob passes the progress of a durable run on until ctx ends.
+func (g *Gateway) followJob(ctx context.Context, name string, notify *notifier) {
+	follow := notify.follow()
+	if follow == nil {
+		return
+	}
+	for tick := time.NewTicker(progressEvery); ; {
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+		if p, _, err := g.jobProgress(ctx, name); err == nil {
+			follow(stages.Progress{Items: p.Items, Calls: p.Calls})
+		}
+	}
+}
+
+// progressEvery is the time between two reports of a worker on a run.
+const progressEvery = 2 * time.Second
+
+// jobStatus is the reply to a call whose run is still under way.
+func (g *Gateway) jobStatus(ctx context.Context, name string, j job) *mcp.CallToolResult {
+	status := struct {
+		Run      string       `json:"run"`
+		Status   string       `json:"status"`
+		Elapsed  string       `json:"elapsed"`
+		Progress *runProgress `json:"progress,omitempty"`
+		Attempt  int          `json:"attempt,omitempty"`
+		Next     string       `json:"next"`
+	}{
+		Run: j.Run, Status: "working", Elapsed: time.Since(j.Begun).Round(time.Second).String(),
+		Next: fmt.Sprintf(`It goes on by itself. [{"type":"from","run":%q}] waits for its reply.`, j.Run),
+	}
+	ctx, cancel := context.WithTimeout(ctx, progressEvery)
+	defer cancel()
+	switch p, attempts, err := g.jobProgress(ctx, name); {
+	case err != nil:
+		status.Status = "working, as far as is known: the engine of durable runs cannot be asked now"
+	case attempts == 0:
+		status.Status = "waiting for a worker"
+	default:
+		status.Progress = &p
+		if attempts > 1 {
+			status.Attempt = attempts
+		}
+	}
+	result := textResult(texts.JSON(status))
+	result.Meta = mcp.Meta{"mcsh/report": map[string]any{"run": j.Run, "status": status.Status}}
+	return result
+}
+
+// runProgress says how far a durable run is, for the caller.
+type runProgress struct {
+	Stage  stages.Place `json:"stage,omitempty"` // the for_each that runs
+	Items  int64        `json:"items"`           // of it that have ended
+	Of     int64        `json:"of,omitempty"`    // as far as that is known
+	Failed int64        `json:"failed,omitempty"`
+	Calls  int64        `json:"calls"` // of tools, in all stages
+
+	Rate float64 `json:"items_per_second,omitempty"`
+	Left string  `json:"time_left,omitempty"`
+}
+
+// progressOf sums up reports on stages of a run that began some time ago.
+func progressOf(list []stages.StageReport, elapsed time.Duration) (p runProgress) {
+	p.Calls = stages.Report{Stages: list}.AllCalls()
+	for _, s := range list {
+		if s.Items > 0 && (s.Millis == 0 || p.Items == 0) {
+			p.Stage, p.Items, p.Failed, p.Of = s.Place, s.OK+s.Failed, s.Failed, s.Total
+		}
+	}
+	if p.Items > 0 && elapsed > 0 {
+		rate := float64(p.Items) / elapsed.Seconds()
+		p.Rate = float64(int64(rate*10)) / 10
+		if p.Of > p.Items {
+			p.Left = time.Duration(float64(p.Of-p.Items) / rate * float64(time.Second)).Round(time.Second).String()
+		}
+	}
+	return p
+}
+
+func (g *Gateway) jobProgress(ctx context.Context, name string) (p runProgress, attempts int, err error) {
+	details, attempts, err := g.o.Durable.Engine.Progress(ctx, name)
+	if err == nil && details != nil {
+		err = json.Unmarshal(details, &p)
+	}
+	return p, attempts, err
+}

@@ -1,0 +1,396 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/store"
+	"github.com/mcsh-dev/mcsh/store/storetest"
+)
+
+// engine is an engine of durable runs for the gateways of one process.
+type engine struct {
+	queue chan string
+
+	mu   sync.Mutex
+	jobs map[string]*engineJob
+}
+
+type engineJob struct {
+	done     chan struct{}
+	details  []byte
+	attempts int
+	cancel   context.CancelFunc // of the attempt
+}
+
+func newEngine() *engine {
+	return &engine{queue: make(chan string, 100), jobs: map[string]*engineJob{}}
+}
+
+func (e *engine) Start(_ context.Context, name string, _ time.Duration) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.jobs[name] == nil {
+		e.jobs[name] = &engineJob{done: make(chan struct{}), cancel: func() {}}
+		e.queue <- name
+	}
+	return nil
+}
+
+func (e *engine) job(name string) (*engineJob, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if j := e.jobs[name]; j != nil {
+		return j, nil
+	}
+	return nil, errors.New("there is no such job")
+}
+
+func (e *engine) Wait(ctx context.Context, name string) error {
+	j, err := e.job(name)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-j.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *engine) Progress(_ context.Context, name string) ([]byte, int, error) {
+	j, err := e.job(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return j.details, j.attempts, nil
+}
+
+func (e *engine) Cancel(_ context.Context, name string) error {
+	j, err := e.job(name)
+	if err == nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		j.cancel()
+	}
+	return err
+}
+
+func (e *engine) Work(ctx context.Context, slots int, do func(context.Context, string, func([]byte)) error) error {
+	var working sync.WaitGroup
+	defer working.Wait()
+	for range slots {
+		working.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case name := <-e.queue:
+					e.attempt(ctx, name, do)
+				}
+			}
+		})
+	}
+	return nil
+}
+
+func (e *engine) attempt(ctx context.Context, name string, do func(context.Context, string, func([]byte)) error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.mu.Lock()
+	j := e.jobs[name]
+	j.attempts++
+	j.cancel = cancel
+	e.mu.Unlock()
+	err := do(ctx, name, func(details []byte) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		j.details = details
+	})
+	if err == nil {
+		close(j.done)
+		return
+	}
+	time.AfterFunc(10*time.Millisecond, func() { e.queue <- name })
+}
+
+// durableWorld is a store with an engine, for gateways.
+type durableWorld struct {
+	t      *testing.T
+	store  store.Store
+	engine *engine
+	shop   *mcptest.Upstream
+}
+
+func newDurableWorld(t *testing.T, tools ...mcptest.Tool) *durableWorld {
+	return &durableWorld{t, storetest.Directory(t), newEngine(), mcptest.New(append(shopTools(), tools...)...)}
+}
+
+// gateway starts a gateway that does so many jobs at once. stop ends it in order.
+func (w *durableWorld) gateway(slots int, change ...func(*gateway.Options)) (agent *mcp.ClientSession, stop func()) {
+	w.t.Helper()
+	kept := runs.New(runs.Options{Dir: w.t.TempDir(), Shared: w.store})
+	o := gateway.Options{
+		Upstream: mcptest.Pool(w.t, map[string]*mcptest.Upstream{"shop": w.shop}), Sandbox: ready{newSandbox(w.t)}, Kept: kept,
+		Durable: gateway.Durable{Engine: w.engine, Slots: slots},
+	}
+	for _, do := range change {
+		do(&o)
+	}
+	g := gateway.New(o)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Work(ctx) }()
+	agent = connect(w.t, g, newClient())
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+		grace, end := context.WithTimeout(context.Background(), 10*time.Second)
+		defer end()
+		g.Close(grace)
+		if err := kept.Sync(grace); err != nil {
+			w.t.Error(err)
+		}
+		kept.Close()
+	})
+	w.t.Cleanup(stop)
+	return agent, stop
+}
+
+// call calls execute_pipeline and returns the text of the reply.
+func (w *durableWorld) call(agent *mcp.ClientSession, pipeline string, more map[string]any) (string, bool) {
+	w.t.Helper()
+	args := map[string]any{"pipeline": json.RawMessage(pipeline)}
+	for name, value := range more {
+		args[name] = value
+	}
+	result, err := agent.CallTool(w.t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: args})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var texts []string
+	for _, c := range result.Content {
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			texts = append(texts, c.Text)
+		default:
+			texts = append(texts, fmt.Sprintf("%T", c))
+		}
+	}
+	return strings.Join(texts, "\n"), result.IsError
+}
+
+var randomNames = regexp.MustCompile(`r_[a-z2-7]{26}|q_[a-z2-7]{12}`)
+
+// status is what a reply says of a durable run that has not ended.
+type status struct {
+	Run, Status string
+	Progress    struct{ Items, Calls, Failed int64 }
+	Attempt     int
+}
+
+func (w *durableWorld) status(text string) (s status) {
+	w.t.Helper()
+	if err := json.Unmarshal([]byte(text), &s); err != nil || s.Run == "" {
+		w.t.Fatalf("no status of a durable run: %v: %s", err, text)
+	}
+	return s
+}
+
+// TestDurableReply: the reply to a durable run is that of the same run in the process of the gateway, but for names.
+func TestDurableReply(t *testing.T) {
+	w := newDurableWorld(t)
+	front, _ := w.gateway(0)
+	w.gateway(2)
+	for name, pipeline := range map[string]string{
+		"output":    `[{"type":"tool","server":"shop","name":"list_orders"},{"type":"command","command":"jq","args":["map(.id)"]}]`,
+		"for_each":  `[{"type":"command","command":"jq","args":["-n","[range(1;20)|{id:.}]"]},{"type":"tool","server":"shop","name":"get_item","for_each":true,"on_error":"collect"}]`,
+		"a picture": `[{"type":"tool","server":"shop","name":"picture"}]`,
+		"a preview": `[{"type":"tool","server":"shop","name":"list_orders"},{"type":"preview"},{"type":"command","command":"jq","args":["length"]}]`,
+		"a failure": `[{"type":"tool","server":"shop","name":"get_item","args":{"id":13}}]`,
+		"an effect": `[{"type":"tool","server":"shop","name":"delete_item","args":{"id":3}}]`,
+		"a limit":   `[{"type":"command","command":"jq","args":["-n","range(100)"],"timeout":9},{"type":"command","command":"head","args":["-n","3"]}]`,
+	} {
+		here, failedHere := w.call(front, pipeline, nil)
+		there, failedThere := w.call(front, pipeline, map[string]any{"durable": true})
+		if randomNames.ReplaceAllString(here, "ID") != randomNames.ReplaceAllString(there, "ID") || failedHere != failedThere {
+			t.Errorf("%s:\n%s\nwhere it is durable:\n%s", name, here, there)
+		}
+	}
+}
+
+// TestDurableWait: a call returns when its wait is over, and later ones wait for the reply, also at another gateway.
+func TestDurableWait(t *testing.T) {
+	hold := make(chan struct{})
+	w := newDurableWorld(t, mcptest.Tool{Name: "wait", ReadOnly: true, Do: func(map[string]any) (string, error) {
+		<-hold
+		return `{"done":true}`, nil
+	}})
+	front, _ := w.gateway(0)
+	const pipeline = `[{"type":"tool","server":"shop","name":"wait"},{"type":"command","command":"jq","args":["-c","."]}]`
+	text, _ := w.call(front, pipeline, map[string]any{"durable": true, "wait": 0})
+	s := w.status(text)
+	if s.Status != "waiting for a worker" {
+		t.Errorf("without a worker: %s", text)
+	}
+	waits := fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run)
+	back, _ := w.gateway(1)
+	for s.Status != "working" {
+		text, _ = w.call(back, waits, map[string]any{"wait": 0.01})
+		s = w.status(text)
+	}
+	text, failed := w.call(back, `[{"type":"from","run":"`+s.Run+`","resume":true}]`, nil)
+	if !failed || !strings.Contains(text, "is continued by run") && !strings.Contains(text, "still running") {
+		t.Errorf("continued while it is under way: %s", text)
+	}
+	close(hold)
+	if text, failed = w.call(front, waits, nil); failed || !strings.Contains(text, `{"done":true}`) {
+		t.Errorf("the reply: %s", text)
+	}
+	if again, _ := w.call(back, waits, nil); again != text {
+		t.Errorf("the reply at another gateway: %s, not %s", again, text)
+	}
+	text, _ = w.call(front, strings.Replace(waits, "}]", `},{"type":"command","command":"jq","args":[".done|not"]}]`, 1), nil)
+	if !strings.HasSuffix(strings.TrimSpace(text), "false") {
+		t.Errorf("stages behind from: %s", text)
+	}
+}
+
+// TestDurableStopped: when a worker stops, another one goes on with its run, and repeats no call that has returned.
+func TestDurableStopped(t *testing.T) {
+	called, half := &tallies{}, make(chan struct{}, 1)
+	w := newDurableWorld(t, mcptest.Tool{
+		Name: "post", Schema: itemSchema, Do: func(args map[string]any) (string, error) {
+			id := fmt.Sprint(args["id"])
+			if called.add(id); id == "30" {
+				half <- struct{}{}
+				<-t.Context().Done() // it does not answer
+			}
+			return id, nil
+		},
+	})
+	front, _ := w.gateway(0)
+	_, stop := w.gateway(1, func(o *gateway.Options) { o.Grace = time.Millisecond })
+	text, _ := w.call(front, `[{"type":"command","command":"jq","args":["-n","[range(1;61)|{id:.}]"]},
+		{"type":"tool","server":"shop","name":"post","for_each":true}]`, map[string]any{"durable": true, "wait": 0})
+	s := w.status(text)
+	<-half
+	stop()
+	w.gateway(1)
+	text, failed := w.call(front, fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run), nil)
+	if !failed || !strings.Contains(text, "may have taken effect") || !strings.Contains(text, "item 30") {
+		t.Fatalf("item 30 was under way: %s", text)
+	}
+	run := regexp.MustCompile(`"run": ?"(r_[a-z2-7]{26})"`).FindStringSubmatch(text)
+	if run == nil {
+		t.Fatalf("no run to go on with: %s", text)
+	}
+	text, failed = w.call(front, fmt.Sprintf(`[{"type":"from","run":%q,"resume":true,"on_error":"skip"}]`, run[1]), map[string]any{"durable": true})
+	if failed || strings.Count(text, "\n") < 58 {
+		t.Errorf("the rest: %s", text)
+	}
+	for id := 1; id <= 60; id++ {
+		if n := called.of(fmt.Sprint(id)); n != 1 {
+			t.Errorf("item %d was called %d times", id, n)
+		}
+	}
+}
+
+// tallies count by name.
+type tallies struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *tallies) add(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = map[string]int{}
+	}
+	c.n[name]++
+}
+
+func (c *tallies) of(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n[name]
+}
+
+// TestDurableRefused: calls that cannot be durable are refused at once.
+func TestDurableRefused(t *testing.T) {
+	w := newDurableWorld(t)
+	front, _ := w.gateway(0)
+	plain, _ := w.gateway(0, func(o *gateway.Options) { o.Durable = gateway.Durable{} })
+	const order = `[{"type":"tool","server":"shop","name":"list_orders"}]`
+	for name, c := range map[string]struct {
+		agent    *mcp.ClientSession
+		pipeline string
+		args     map[string]any
+		want     string
+	}{
+		"no engine":         {plain, order, map[string]any{"durable": true}, "no engine for durable runs"},
+		"a dry run":         {front, order, map[string]any{"durable": true, "mode": "dry_run"}, "a dry run is not durable"},
+		"too long a wait":   {front, order, map[string]any{"durable": true, "wait": 601}, "not between 0 and 600 s"},
+		"too long":          {front, order, map[string]any{"durable": true, "timeout": 86401}, "more than the operator allows: 86400 s"},
+		"long, not durable": {front, order, map[string]any{"timeout": 301}, "more than the operator allows: 300 s"},
+		"a mistake":         {front, `[{"type":"tool","server":"shop","name":"list_order"}]`, map[string]any{"durable": true}, "list_orders"},
+		"a run of nobody":   {front, `[{"type":"from","run":"r_aaaaaaaaaaaaaaaaaaaaaaaaaa"}]`, nil, "there is no run"},
+	} {
+		if text, failed := w.call(c.agent, c.pipeline, c.args); !failed || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %s, want %q", name, text, c.want)
+		}
+	}
+}
+
+// TestDurableOtherTools: a worker whose tool has other effects than that of the gateway runs nothing.
+func TestDurableOtherTools(t *testing.T) {
+	w := newDurableWorld(t)
+	front, _ := w.gateway(0)
+	w.gateway(1, func(o *gateway.Options) {
+		other := mcptest.New(mcptest.Tool{Name: "list_orders", Text: "changed"})
+		o.Upstream = mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": other})
+	})
+	text, failed := w.call(front, `[{"type":"tool","server":"shop","name":"list_orders"}]`, map[string]any{"durable": true})
+	if !failed || !strings.Contains(text, "other parameters or effects here") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestDurableCancelled: a run that is cancelled ends with a reply that says so.
+func TestDurableCancelled(t *testing.T) {
+	w := newDurableWorld(t)
+	front, _ := w.gateway(1)
+	text, _ := w.call(front, `[{"type":"tool","server":"shop","name":"slow"}]`, map[string]any{"durable": true, "wait": 0})
+	s := w.status(text)
+	waits := fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run)
+	for s.Progress.Calls == 0 {
+		text, _ = w.call(front, waits, map[string]any{"wait": 0.01})
+		s = w.status(text)
+	}
+	w.engine.mu.Lock()
+	for _, j := range w.engine.jobs {
+		j.cancel()
+	}
+	w.engine.mu.Unlock()
+	if text, failed := w.call(front, waits, nil); !failed || !strings.Contains(text, "CANCELLED") {
+		t.Errorf("got %s", text)
+	}
+}

@@ -1,0 +1,82 @@
+package stages
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"slices"
+)
+
+// Submit stores the pipeline as a run that has stopped before its first stage, so that other processes find it and continue it, and
+// returns its id. A pipeline that continues a run is that run.
+func (p *Pipeline) Submit(ctx context.Context) (run string, err error) {
+	if p.resumed != nil {
+		return p.resumed.id, nil
+	}
+	rec, end := newRecord(p, false, false)
+	rec.writePlan()
+	end()
+	if err := rec.runs.Publish(ctx, rec.id); err != nil {
+		return "", storeError(err)
+	}
+	return rec.id, nil
+}
+
+// BeginsWith returns the run that a pipeline begins with, and whether that is all of it; empty: it begins otherwise, or continues a run.
+func BeginsWith(pipeline []byte) (run string, alone bool) {
+	list, err := parseList(pipeline)
+	if err != nil || len(list) == 0 || !begins(list[0]) {
+		return "", false
+	}
+	var from FromStage
+	if json.Unmarshal(list[0], &from) != nil || from.Resume {
+		return "", false
+	}
+	return from.Run, len(list) == 1 && from.Stage == 0
+}
+
+// Marks say what a pipeline relies on outside of it, by its stages: the tools that it calls, their parameters and effects.
+type Marks map[Place]string
+
+// Marks returns the marks of the pipeline.
+func (p *Pipeline) Marks() Marks {
+	marks := Marks{}
+	for s := range allSteps(p.steps) {
+		if s.tool == nil {
+			continue
+		}
+		t := s.tool.info
+		text, err := json.Marshal([]any{t.Server, t.Name, t.ReadOnly, t.Idempotent, t.Signature, t.Input.Fixed, t.Input.Required, t.Input.Closed})
+		if err != nil {
+			panic(err) // it has only strings and booleans
+		}
+		sum := sha256.Sum256(text)
+		marks[s.place] = hex.EncodeToString(sum[:8])
+	}
+	return marks
+}
+
+// Agree returns an error if a stage relies on something else here than where the marks were made.
+func (p *Pipeline) Agree(there Marks) error {
+	for at, mark := range p.Marks() {
+		if other, known := there[at]; known && other != mark {
+			i := slices.IndexFunc(p.steps, func(s *Step) bool { return s.place.top() == at.top() })
+			return located(Errorf(Internal, "give all gateways and workers the same configuration and version",
+				"the tool has other parameters or effects here than where the pipeline was checked"), at, p.steps[i].Label)
+		}
+	}
+	return nil
+}
+
+// A storeFailure is the failure of a store that gateways share.
+type storeFailure struct{ error }
+
+func (f storeFailure) Unwrap() error { return f.error }
+
+// Unkept reports whether a run failed because the store that gateways share could not be used: then it can go on later.
+func Unkept(err error) bool {
+	_, ok := errors.AsType[storeFailure](err)
+	return ok
+}
