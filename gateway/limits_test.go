@@ -103,7 +103,7 @@ func limitCases() map[string]limitCase {
 		"workspace-total":     {raised: saving(stages.Limits{}), set: saving(stages.Limits{WorkspaceTotal: 2000}), pipeline: list + `,{"type":"tee","path":"a"}`},
 		"runs":                {set: func(o *gateway.Options) { o.Runs = 1 }, pipeline: list, beside: true},
 		"caller-runs":         {set: func(o *gateway.Options) { o.CallerRuns = 1 }, pipeline: list, beside: true},
-		"connections":         {elsewhere: true}, // TestConnections of cmd/mcsh
+		"connections":         {elsewhere: true}, // TestConnections of cli
 		"address-connections": {elsewhere: true},
 		"check":               {elsewhere: true}, // TestCheckLimits of sandbox
 		"check-memory":        {elsewhere: true},

@@ -1,5 +1,5 @@
 // Package ui is the console: pages on which people see what a gateway does. It has pages and handlers only. It knows no MCP: it
-// reads and acts through the interfaces that it declares, which package main implements.
+// reads and acts through the interfaces that it declares, which package cli implements.
 //
 // # Decisions
 //

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// doors are the packages through which a heavy dependency enters, the only ones to import it. "cmd" stands for all
+// doors are the packages through which a heavy dependency enters, the only ones to import it. A package stands for all
 // folders below it, too.
 var doors = []struct {
 	dependency string
@@ -16,25 +16,25 @@ var doors = []struct {
 	{"github.com/santhosh-tekuri/jsonschema", []string{"schemas"}},
 	{"github.com/dlclark/regexp2", []string{"schemas"}},
 	{"github.com/itchyny/gojq", []string{"sandbox/programs/jq"}},
-	{"github.com/modelcontextprotocol/go-sdk", []string{"upstream", "gateway", "servers", "cmd", "auth", "internal/mcptest"}},
-	{"go.uber.org/zap", []string{"cmd", "gateway", "observe"}},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"upstream", "gateway", "servers", "cli", "auth", "internal/mcptest"}},
+	{"go.uber.org/zap", []string{"cli", "gateway", "observe"}},
 	{"github.com/prometheus", []string{"observe"}},
 	{"go.opentelemetry.io", []string{"observe"}},
 	{"github.com/go-jose/go-jose", []string{"auth/oidc"}},
-	{"github.com/spf13", []string{"cmd"}},
+	{"github.com/spf13", []string{"cli"}},
 	{"github.com/google/renameio", []string{"upstream/clients", "upstream/logins", "pipelines"}},
 	{"github.com/zalando", []string{"upstream/logins"}},
 	{"github.com/pelletier/go-toml", []string{"upstream/clients"}},
-	{"golang.org/x/sys", []string{"sandbox", "upstream", "cmd", "control", "internal/procgroup"}},
+	{"golang.org/x/sys", []string{"sandbox", "upstream", "cli", "control", "internal/procgroup"}},
 	{"github.com/docker", []string{"sandbox/docker"}},
 	{"github.com/minio", []string{"store"}},
 	{"github.com/containerd", []string{"sandbox/docker"}},
 	{"os/exec", []string{"sandbox", "upstream", "servers/shell", "internal/procgroup"}},
 	{"mvdan.cc/sh", []string{"servers/pipe", "servers/shell"}},
-	{"log", []string{"cmd", "gateway"}},
+	{"log", []string{"cli", "gateway"}},
 	{"github.com/google/go-cmp", []string{}},
 	{"github.com/chromedp", []string{}},
-	{"github.com/rogpeppe/go-internal", []string{"cmd", "servers/filesystem"}},
+	{"github.com/rogpeppe/go-internal", []string{"cli", "servers/filesystem"}},
 	{"github.com/bmatcuk/doublestar", []string{"servers/filesystem"}},
 }
 
@@ -82,8 +82,8 @@ func (t *tree) isFree(dir string) bool {
 	return forTests || slices.Contains(allowed, everything)
 }
 
-// bound reports whether the rules hold for a folder: the commands may import every room of ours, and are bound all the same.
-func (t *tree) bound(dir string) bool { return !t.isFree(dir) || within(dir, "cmd") }
+// bound reports whether the rules hold for a folder: the composition root may import every room of ours, and is bound all the same.
+func (t *tree) bound(dir string) bool { return !t.isFree(dir) || dir == "cli" }
 
 // within reports whether a path is the given one or below it.
 func within(path, above string) bool { return path == above || strings.HasPrefix(path, above+"/") }

@@ -138,7 +138,7 @@ var forbidden = []struct {
 	rooms      []string
 	instead    string
 }{
-	{"os", "Getenv LookupEnv Environ ExpandEnv Setenv Unsetenv", nil, "read the environment in cmd and pass the setting down"},
+	{"os", "Getenv LookupEnv Environ ExpandEnv Setenv Unsetenv", nil, "read the environment in cli and pass the setting down"},
 	{"fmt", "Print Printf Println", []string{"gateway"}, "return a value or an error instead"},
 }
 

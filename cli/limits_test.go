@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// TestLimitsPage compares the table of docs/limits.md with the code, and sees that every limit of a run can be set.
+// UPDATE=1 writes it.
+func TestLimitsPage(t *testing.T) {
+	const page, begin, end = "../docs/limits.md", "<!-- limits -->\n", "<!-- end of limits -->"
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(data), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the limits", page)
+	}
+	var b strings.Builder
+	b.WriteString("| name | default | of |\n|---|---|---|\n")
+	settable := map[any]bool{}
+	defaults := limits{}.withDefaults()
+	for _, row := range limitTable {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.name, shownLimit(row.at(&defaults)), row.meaning)
+		settable[row.at(&defaults)] = true
+	}
+	want := head + begin + b.String() + end + tail
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(data) {
+		t.Errorf("%s is not what the code says; UPDATE=1 writes it: (-want +got)\n%s", page, cmp.Diff(want, string(data)))
+	}
+	fields := reflect.ValueOf(&defaults.Limits).Elem()
+	for i := range fields.NumField() {
+		name := reflect.TypeFor[stages.Limits]().Field(i).Name
+		if !settable[fields.Field(i).Addr().Interface()] && name != "SpoolHead" && name != "SpoolDir" { // they limit nothing
+			t.Errorf("the limit %s cannot be set", name)
+		}
+	}
+}
+
+func shownLimit(field any) string {
+	switch field := field.(type) {
+	case *int:
+		return fmt.Sprint(*field)
+	case *int64:
+		return (*byteSize)(field).String()
+	case *time.Duration:
+		return fmt.Sprintf("%g s", field.Seconds())
+	}
+	return fmt.Sprintf("%T", field)
+}
