@@ -77,8 +77,8 @@ func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stage
 	if p.From() != run { // it was stored just now
 		j.Pipeline = resuming(run)
 	}
-	name := jobName(run)
-	if err := g.putJob(ctx, name, j); err != nil {
+	name, err := g.putJob(ctx, j)
+	if err != nil {
 		return nil, err
 	}
 	if err := g.o.Durable.Engine.Start(ctx, name, j.Timeout); err != nil {
@@ -96,26 +96,38 @@ func resuming(run string) json.RawMessage {
 	return json.RawMessage("[" + stages.ResumeStage(run) + "]")
 }
 
-// submitted returns the job of the durable run that a pipeline begins with, if there is one of the caller. alone says that the pipeline
-// asks for nothing but its reply.
-func (g *Gateway) submitted(ctx context.Context, req *mcp.CallToolRequest, pipeline json.RawMessage) (name string, j job, alone bool, err error) {
+// awaitFirst waits for the durable run that a pipeline begins with, if there is one of the caller, and returns its reply, or how far it
+// is, where that is the reply to the call.
+func (g *Gateway) awaitFirst(ctx context.Context, req *mcp.CallToolRequest, call schemas.Call, notify *notifier) (*mcp.CallToolResult, error) {
 	if g.o.Durable.Engine == nil {
-		return "", job{}, false, nil
+		return nil, nil
 	}
-	run, alone := stages.BeginsWith(pipeline)
-	if run == "" {
-		return "", job{}, false, nil
+	first := stages.BeginsWith(call.Pipeline)
+	if first.Run == "" {
+		return nil, nil
 	}
-	name = jobName(run)
-	found, err := g.getJob(ctx, name, &j)
-	if !found || err != nil || j.Caller.Owner != g.runsName(req.Extra) {
-		return "", job{}, false, err
+	name, j, err := g.lastJob(ctx, first.Run)
+	if name == "" || err != nil || j.Caller.Owner != g.runsName(req.Extra) {
+		return nil, err
 	}
-	return name, j, alone, nil
+	if first.Resume {
+		call.Wait = 1 // a job without a reply may be over
+	}
+	reply, over, err := g.await(ctx, name, j, call, notify)
+	switch {
+	case err == nil && first.Resume && !over:
+		return nil, stages.Errorf(stages.InvalidPipeline, fmt.Sprintf(`[{"type":"from","run":%q}] waits for its reply`, j.Run), "run %s is still running", j.Run)
+	case err == nil && over && !first.Alone:
+		return nil, nil
+	}
+	return reply, err
 }
 
 // await waits for the reply to a durable run, as long as the call says, and returns what is known by then, and whether the run is over.
 func (g *Gateway) await(ctx context.Context, name string, j job, call schemas.Call, notify *notifier) (reply *mcp.CallToolResult, over bool, err error) {
+	if reply, err := g.replyOf(ctx, name); reply != nil || err != nil {
+		return reply, true, err
+	}
 	waiting, end := context.WithTimeout(ctx, seconds(call.Wait))
 	defer end()
 	go g.followJob(waiting, name, notify)

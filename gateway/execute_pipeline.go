@@ -39,18 +39,13 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 
 // execute checks and runs the pipeline of a call.
 func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call schemas.Call) (*mcp.CallToolResult, error) {
-	begun, asker := time.Now(), g.asker(ctx, req)
+	asker := g.asker(ctx, req)
 	notify := newNotifier(ctx, req)
 	defer notify.stop(ctx)
-	if name, j, alone, err := g.submitted(ctx, req, json.RawMessage(call.Pipeline)); err != nil {
-		return nil, err
-	} else if name != "" {
-		result, over, err := g.await(ctx, name, j, call, notify)
-		if err != nil || !over || alone {
-			return result, err
-		}
-		begun = time.Now() // the wait does not count
+	if reply, err := g.awaitFirst(ctx, req, call, notify); reply != nil || err != nil {
+		return reply, err
 	}
+	begun := time.Now() // the wait for another run does not count
 	deps := g.callDeps(ctx, req.Extra, call)
 	compile := func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
 		return stages.Compile(ctx, json.RawMessage(call.Pipeline), deps)

@@ -74,9 +74,10 @@ func (c jobCaller) request(meta mcp.Meta) *mcp.CallToolRequest {
 	return &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Meta: meta, Name: executeName}, Extra: extra}
 }
 
-// jobName is the name of the job of a run. With the id of a run its outputs can be read, so the name does not show it.
-func jobName(run string) string {
-	sum := sha256.Sum256([]byte("durable " + run))
+// jobName is the name of a job of a run: a run that has failed can be submitted again. With the id of a run its outputs can be read, so
+// the name does not show it.
+func jobName(run string, number int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "durable %s %d", run, number))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -84,17 +85,38 @@ func jobName(run string) string {
 func jobObject(name string) string   { return DurablePrefix + name + "/job" }
 func replyObject(name string) string { return DurablePrefix + name + "/reply" }
 
-// putJob stores a job, unless it is there.
-func (g *Gateway) putJob(ctx context.Context, name string, j job) error {
+// putJob stores a job, unless there is one of the same run that has no reply yet, and returns its name.
+func (g *Gateway) putJob(ctx context.Context, j job) (name string, err error) {
 	var data bytes.Buffer
 	if err := gob.NewEncoder(&data).Encode(j); err != nil {
-		return err
+		return "", err
 	}
-	err := g.o.Kept.Shared().Put(ctx, jobObject(name), data.Bytes())
-	if err == nil || errors.Is(err, store.ErrExists) {
-		return nil
+	for n := 1; ; n++ {
+		name = jobName(j.Run, n)
+		reply, err := g.replyOf(ctx, name)
+		if err != nil {
+			return "", err
+		} else if reply != nil {
+			continue
+		}
+		err = g.o.Kept.Shared().Put(ctx, jobObject(name), data.Bytes())
+		if err == nil || errors.Is(err, store.ErrExists) {
+			return name, nil
+		}
+		return "", g.unstored(err)
 	}
-	return g.unstored(err)
+}
+
+// lastJob returns the last job of a run; an empty name: there is none.
+func (g *Gateway) lastJob(ctx context.Context, run string) (name string, j job, err error) {
+	for n := 1; ; n++ {
+		var next job
+		found, err := g.getJob(ctx, jobName(run, n), &next)
+		if !found || err != nil {
+			return name, j, err
+		}
+		name, j = jobName(run, n), next
+	}
 }
 
 // getJob reads a job, and reports whether there is one.

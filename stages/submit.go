@@ -24,17 +24,24 @@ func (p *Pipeline) Submit(ctx context.Context) (run string, err error) {
 	return rec.id, nil
 }
 
-// BeginsWith returns the run that a pipeline begins with, and whether that is all of it; empty: it begins otherwise, or continues a run.
-func BeginsWith(pipeline []byte) (run string, alone bool) {
+// A Beginning is what a pipeline asks of the run that it begins with.
+type Beginning struct {
+	Run    string // empty: it begins otherwise
+	Resume bool
+	Alone  bool // it asks for nothing but the output of that run
+}
+
+// BeginsWith returns the run that a pipeline begins with.
+func BeginsWith(pipeline []byte) Beginning {
 	list, err := parseList(pipeline)
 	if err != nil || len(list) == 0 || !begins(list[0]) {
-		return "", false
+		return Beginning{}
 	}
 	var from FromStage
-	if json.Unmarshal(list[0], &from) != nil || from.Resume {
-		return "", false
+	if json.Unmarshal(list[0], &from) != nil {
+		return Beginning{}
 	}
-	return from.Run, len(list) == 1 && from.Stage == 0
+	return Beginning{from.Run, from.Resume, len(list) == 1 && from.Stage == 0 && !from.Resume}
 }
 
 // Marks say what a pipeline relies on outside of it, by its stages: the tools that it calls, their parameters and effects.
