@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/gateway/history"
 	"github.com/mcsh-dev/mcsh/runs"
 )
@@ -41,7 +42,7 @@ func (p *program) openKept(o runs.Options, s settings, log *zap.Logger) (*runs.S
 	if o.TTL <= 0 || o.Output <= 0 || o.Head <= 0 {
 		return nil, usageError("--keep-total 0 keeps nothing", "--keep-for, --keep-stage and --keep-memory must be above zero")
 	}
-	o.Dir, o.Share, o.Beside = p.scratchDir(), s.shares.runs, map[string]time.Duration{history.Prefix: 0}
+	o.Dir, o.Share, o.Beside = p.scratchDir(), s.shares.runs, map[string]time.Duration{history.Prefix: 0, gateway.DurablePrefix: s.limits.gateway.Durable.Longest()}
 	o.Head, o.Output = min(o.Head, o.Output), min(o.Output, o.Total)
 	o.Problem = func(err error) { log.Warn("the shared store", zap.Error(err)) }
 	return runs.New(o), nil

@@ -25,8 +25,9 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// Main runs the program with the arguments and the environment of the process, and ends the process with its exit status.
-func Main() {
+// Main runs the program with the arguments and the environment of the process, and ends the process with its exit status. connect
+// connects to the engine of durable runs; nil: this program has none.
+func Main(connect Connect) {
 	args := os.Args[1:]
 	if len(args) > 0 && args[0] == workerCommand {
 		os.Exit(workerMain(args[1:])) // a worker starts before each command: no flags, no signals, nothing slow
@@ -34,7 +35,7 @@ func Main() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}
-	os.Exit(run(context.Background(), args, os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	os.Exit(runWith(context.Background(), connect, args, os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 }
 
 // A program is the process environment of a command.
@@ -47,11 +48,17 @@ type program struct {
 	json   bool // the command's --json: errors are JSON on stdout too
 	stores stores
 	typed  typed
+
+	engine Connect // nil: there is no engine of durable runs
 }
 
-// run is the program without the worker. It returns the exit status.
+// run is the program without the worker and without an engine of durable runs. It returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	p := &program{stdin: stdin, env: map[string]string{}}
+	return runWith(ctx, nil, args, stdin, stdout, stderr, environ)
+}
+
+func runWith(ctx context.Context, connect Connect, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
+	p := &program{stdin: stdin, env: map[string]string{}, engine: connect}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		p.env[name] = value

@@ -49,7 +49,7 @@ $MCP_HOST stand for --listen.`,
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, c, pages, k, o, end) }),
 		s.addSources, s.group.add, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, c.add, pages.add, addAsking(&s.limits.gateway), addKeep(&k), o.flags(p.serverNames(&s)), e.add, e.drain.add, s.expose.add, s.allowSave.add)
+		l.add, c.add, pages.add, addAsking(&s.limits.gateway), addKeep(&k), o.flags(p.serverNames(&s)), e.add, e.drain.add, s.expose.add, s.allowSave.add, s.durable.add)
 }
 
 func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
@@ -98,6 +98,12 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	o := parts.gatewayOptions(l.trusted)
 	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = kept, s.instance, log, mon.watch, cmp.Or(end.grace, -1), auth.NameOf
 	o.Group, o.GroupsOf, o.AllowSave = s.group.name, auth.GroupsOf, s.allowSave.value == "yes"
+	durable, disconnect, err := s.durable.connect(ctx, p, s.shared, o.Durable, log)
+	if err != nil {
+		return err
+	}
+	defer disconnect()
+	o.Durable = durable
 	g, unnamed := s.expose.gateway(ctx, o)
 	if unnamed != nil {
 		return unnamed
@@ -117,7 +123,7 @@ type gatewayParts struct {
 }
 
 // serveGateway serves a gateway to its clients, and to programs that control it.
-func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, x gatewayParts, end shutdown) error {
+func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, x gatewayParts, end shutdown) (err error) {
 	greet := func() error { return p.startSandbox(ctx, x.parts.sandbox, s.sandbox.backend, x.log) }
 	source := p.controlled(s, x)
 	api, err := c.handler(source, x.log)
@@ -130,6 +136,8 @@ func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c
 	}
 	defer p.serveControl(s, source, console, x.log)()
 	defer followPipelines(ctx, x.parts, x.gateway, x.log)()
+	ctx, stop := work(ctx, x.gateway)
+	defer func() { err = errors.Join(err, stop()) }()
 	end.stop = x.gateway.Close
 	if x.listeners == nil {
 		return p.serveOnStdio(ctx, x.gateway, greet, end)

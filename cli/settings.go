@@ -40,6 +40,7 @@ type settings struct {
 	pipelines []string    // directories of saved pipelines
 	store     storeFlags  // of saved pipelines, runs and sign-ins that gateways share
 	shared    store.Store // that store, once mcsh serve has opened it; nil: there is none
+	durable   durableFlags
 	allowSave allowSaveFlag
 	workspace string // where stages save files; empty: nowhere
 	toolhive  toolhiveFlags

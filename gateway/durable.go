@@ -41,20 +41,23 @@ type Durable struct {
 	Engine Engine // nil: there are no such runs
 	Slots  int    // jobs that this gateway does at once; 0: others do them
 
+	Always bool // a call without durable asks for it
+
 	// Limits of durable runs, where they are not those of all runs.
-	Run          time.Duration // 24 h if 0
-	Items, Calls int           // 10 million if 0
+	Run          time.Duration // DefaultDurableRun if 0
+	Items, Calls int           // DefaultDurableItems if 0
 }
 
+// Defaults of the limits of durable runs.
 const (
-	defaultDurableRun   = 24 * time.Hour
-	defaultDurableItems = 10_000_000
+	DefaultDurableRun   = 24 * time.Hour
+	DefaultDurableItems = 10_000_000
 )
 
 // within returns the limits of a durable run.
 func (d Durable) within(l stages.Limits) stages.Limits {
-	l.Run = cmp.Or(d.Run, defaultDurableRun)
-	l.Items, l.Calls = cmp.Or(d.Items, defaultDurableItems), cmp.Or(d.Calls, defaultDurableItems)
+	l.Run = d.Longest()
+	l.Items, l.Calls = cmp.Or(d.Items, DefaultDurableItems), cmp.Or(d.Calls, DefaultDurableItems)
 	return l
 }
 
@@ -62,7 +65,7 @@ func (d Durable) within(l stages.Limits) stages.Limits {
 const DurablePrefix = "durable/"
 
 // Longest returns how long a durable run may take.
-func (d Durable) Longest() time.Duration { return cmp.Or(d.Run, defaultDurableRun) }
+func (d Durable) Longest() time.Duration { return cmp.Or(d.Run, DefaultDurableRun) }
 
 // submit has workers run a pipeline, and waits for its reply for some time.
 func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time, notify *notifier) (*mcp.CallToolResult, error) {

@@ -23,8 +23,11 @@ import (
 const executeName = "execute_pipeline"
 
 func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	call := schemas.Call{Mode: schemas.ModeRun, Timeout: -1, MaxOutput: g.defaultOutput(), Wait: schemas.DefaultWait}
+	call := schemas.Call{Mode: schemas.ModeRun, Timeout: -1, MaxOutput: g.defaultOutput(), Wait: schemas.DefaultWait, Durable: g.o.Durable.Always}
 	wrong := decode(req, &call)
+	if g.o.Durable.Always && call.Mode == schemas.ModeDryRun {
+		call.Durable = false
+	}
 	if call.Timeout == -1 {
 		call.Timeout = g.longestOf(call).Seconds()
 		if !call.Durable {

@@ -4,4 +4,4 @@ package main
 
 import "github.com/mcsh-dev/mcsh/cli"
 
-func main() { cli.Main() }
+func main() { cli.Main(nil) }

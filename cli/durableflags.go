@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
+	"github.com/mcsh-dev/mcsh/store"
+)
+
+// EngineOptions say where the engine of durable runs is.
+type EngineOptions struct {
+	Address, Namespace string
+	TLS                *tls.Config // nil: none, unless APIKey is set
+	APIKey             string
+	Log                *zap.Logger
+}
+
+// A Connect connects to an engine of durable runs. close ends the connection.
+type Connect func(ctx context.Context, o EngineOptions) (engine gateway.Engine, close func(), err error)
+
+// durableFlags say which runs are durable, and what does them.
+type durableFlags struct {
+	address, namespace string
+	ca, cert, key      string // files of TLS
+	apiKey             string // file
+	tls                bool
+	runs               string // which are durable
+	jobs               int
+}
+
+// Values of --durable.
+const (
+	durableAsked  = "asked"
+	durableAlways = "always"
+)
+
+// temporalVariable replaces --temporal.
+const temporalVariable = "MCSH_TEMPORAL"
+
+func (f *durableFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.address, "temporal", "", "Temporal, for runs that go on when a gateway dies: HOST:PORT; needs --store, and the program mcsh-temporal (default: $"+temporalVariable+")")
+	flags.StringVar(&f.namespace, "temporal-namespace", "default", "namespace there")
+	flags.BoolVar(&f.tls, "temporal-tls", false, "connect with TLS; the following flags imply it")
+	flags.StringVar(&f.ca, "temporal-ca", "", "file with the certificates that its server's may come from (default: those of the system)")
+	flags.StringVar(&f.cert, "temporal-cert", "", "file with the certificate of this gateway, for mutual TLS")
+	flags.StringVar(&f.key, "temporal-cert-key", "", "file with its key")
+	flags.StringVar(&f.apiKey, "temporal-api-key-file", "", "file with an API key, as Temporal Cloud has them")
+	flags.StringVar(&f.runs, "durable", durableAsked, "which runs of agents are durable: asked (those with durable: true) or always")
+	flags.IntVar(&f.jobs, "durable-jobs", 4, "durable runs, and parts of them, that this gateway does at once; 0 leaves them to others")
+}
+
+// connect returns the options of durable runs, and a function that ends the connection to their engine.
+func (f *durableFlags) connect(ctx context.Context, p *program, shared store.Store, o gateway.Durable, log *zap.Logger) (gateway.Durable, func(), error) {
+	f.address = cmp.Or(f.address, p.env[temporalVariable])
+	switch {
+	case f.runs != durableAsked && f.runs != durableAlways:
+		return o, nil, usageError("write asked or always", "--durable %s: unknown", f.runs)
+	case f.jobs < 0:
+		return o, nil, usageError("--durable-jobs 0 leaves durable runs to others", "--durable-jobs %d is below zero", f.jobs)
+	case f.address == "" && f.runs == durableAlways:
+		return o, nil, usageError("name Temporal with --temporal or $"+temporalVariable, "--durable always needs an engine of durable runs")
+	case f.address == "":
+		return o, func() {}, nil
+	case shared == nil:
+		return o, nil, usageError("name a store with --store", "--temporal needs the store where gateways and workers find durable runs")
+	case p.engine == nil:
+		return o, nil, usageError("start mcsh-temporal serve, with the same flags", "this program has no client of Temporal")
+	}
+	settings, err := f.options(log)
+	if err != nil {
+		return o, nil, err
+	}
+	engine, end, err := p.engine(ctx, settings)
+	if err != nil {
+		return o, nil, &failure{exitUnreachable, err, "start Temporal, or correct --temporal; mcsh-temporal-dev is one for this machine"}
+	}
+	o.Engine, o.Slots, o.Always = engine, f.jobs, f.runs == durableAlways
+	log.Info("durable runs are done by Temporal at "+f.address, zap.Int("jobs", f.jobs))
+	return o, end, nil
+}
+
+const maxPEM = 1 << 20
+
+// options reads the files of the flags.
+func (f *durableFlags) options(log *zap.Logger) (EngineOptions, error) {
+	o := EngineOptions{Address: f.address, Namespace: f.namespace, Log: log}
+	if f.tls || f.ca != "" || f.cert != "" || f.key != "" || f.apiKey != "" {
+		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if f.ca != "" {
+		text, err := namedfile.Read(f.ca, maxPEM)
+		if err != nil {
+			return o, configError("", fmt.Errorf("--temporal-ca: %w", err))
+		}
+		o.TLS.RootCAs = x509.NewCertPool()
+		if !o.TLS.RootCAs.AppendCertsFromPEM(text) {
+			return o, configError("give it certificates in PEM", errors.New("--temporal-ca: the file has no certificate"))
+		}
+	}
+	if f.cert != "" || f.key != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return o, configError("give --temporal-cert and --temporal-cert-key files in PEM that belong together", fmt.Errorf("the certificate for Temporal: %w", err))
+		}
+		o.TLS.Certificates = []tls.Certificate{pair}
+	}
+	if f.apiKey != "" {
+		text, err := namedfile.ReadSecret(f.apiKey, maxPEM)
+		if err != nil {
+			return o, configError("", fmt.Errorf("--temporal-api-key-file: %w", err))
+		}
+		o.APIKey = strings.TrimSpace(string(text))
+	}
+	return o, nil
+}
+
+// work has a gateway do durable runs until stop is called, which returns why that ended before; then the context has ended, too.
+func work(ctx context.Context, g *gateway.Gateway) (working context.Context, stop func() error) {
+	working, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		err := g.Work(working)
+		if err != nil {
+			cancel()
+		}
+		ended <- err
+	}()
+	return working, func() error {
+		cancel()
+		return <-ended
+	}
+}
