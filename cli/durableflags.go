@@ -49,7 +49,7 @@ const temporalVariable = "MCSH_TEMPORAL"
 
 func (f *durableFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.address, "temporal", "", "Temporal, for runs that go on when a gateway dies: HOST:PORT; needs --store, and the program mcsh-temporal (default: $"+temporalVariable+")")
+	flags.StringVar(&f.address, "temporal", "", "address of Temporal, HOST:PORT, for runs that go on when a gateway dies; needs --store and the program mcsh-temporal (default: $"+temporalVariable+")")
 	flags.StringVar(&f.namespace, "temporal-namespace", "default", "namespace there")
 	flags.BoolVar(&f.tls, "temporal-tls", false, "connect with TLS; the following flags imply it")
 	flags.StringVar(&f.ca, "temporal-ca", "", "file with the certificates that its server's may come from (default: those of the system)")
