@@ -106,7 +106,7 @@ func (o *Options) explain(err error) error {
 	case isHandshake(err):
 		hint = "the server may want TLS"
 	}
-	return fmt.Errorf("connecting to Temporal at %s: %s: %s", o.Address, clip(err.Error()), hint)
+	return fmt.Errorf("connecting to Temporal at %s: %s: %s", o.Address, clip(serviceerror.ToStatus(err).Message()), hint)
 }
 
 // clip bounds a text of the server.

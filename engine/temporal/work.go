@@ -45,7 +45,7 @@ func (e *Engine) Work(ctx context.Context, slots int, do Do) error {
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	defer context.AfterFunc(ctx, func() { stop(errStopped) })()
-	worker.SetStickyWorkflowCacheSize(100) // of the process; the workflows are tiny
+	worker.SetStickyWorkflowCacheSize(0) // of the process: a cancel must not wait for a dead worker that had the workflow
 	w := worker.New(e.client, e.o.Queue, worker.Options{
 		MaxConcurrentActivityExecutionSize:     slots,
 		MaxConcurrentActivityTaskPollers:       2,

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"go.temporal.io/server/common/log"
+	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/engine/temporal/dev/server"
 )
@@ -25,7 +26,12 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	o := server.Options{Log: log.NewZapLogger(log.BuildZapLogger(log.Config{Level: "warn", Format: "console"}))} // to standard error
+	level := zap.NewAtomicLevelAt(zap.WarnLevel)
+	zlog, err := zap.Config{Level: level, Encoding: "console", EncoderConfig: log.DefaultZapEncoderConfig, OutputPaths: []string{"stderr"}}.Build()
+	if err != nil {
+		return err
+	}
+	o := server.Options{Log: log.NewZapLogger(zlog)}
 	flag.StringVar(&o.Listen, "listen", "127.0.0.1:7233", "`IP:PORT` to listen on; everybody who reaches it is let in, without TLS")
 	flag.StringVar(&o.File, "db", "", "SQLite `FILE`, created if there is none (default: in memory, gone when the server ends)")
 	flag.StringVar(&o.Namespace, "namespace", "default", "`NAME` of the namespace, created if there is none")
@@ -34,13 +40,14 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("unknown argument %q", flag.Arg(0))
 	}
 	if o.File == "" {
-		fmt.Println("jobs are kept in memory and gone when this server ends; --db FILE keeps them")
+		fmt.Fprintln(os.Stdout, "jobs are kept in memory and gone when this server ends; --db FILE keeps them")
 	}
 	s, err := server.Start(ctx, o)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Temporal listens on %s, namespace %s\n", s.Address, o.Namespace)
+	fmt.Fprintf(os.Stdout, "Temporal listens on %s, namespace %s\n", s.Address, o.Namespace)
 	<-ctx.Done()
+	level.SetLevel(zap.FatalLevel) // the services complain of each other while they end
 	return s.Stop()
 }

@@ -27,7 +27,7 @@ func TestDial(t *testing.T) {
 	secure := httptest.NewUnstartedServer(nil)
 	secure.EnableHTTP2 = true
 	secure.StartTLS()
-	defer secure.Close()
+	t.Cleanup(secure.Close) // after the parallel tests
 	for name, c := range map[string]struct {
 		options temporal.Options
 		want    []string
