@@ -42,6 +42,26 @@ func TestHouse(t *testing.T) {
 	}
 }
 
+// TestModules applies the rules that need no page to the modules beside this one.
+func TestModules(t *testing.T) {
+	for _, module := range []string{"engine/temporal", "engine/temporal/dev"} {
+		t.Run(module, func(t *testing.T) {
+			house, err := parse(filepath.Join("..", "..", filepath.FromSlash(module)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(house.packages) == 0 {
+				t.Fatal("found no packages")
+			}
+			for _, check := range []func(*tree) []string{documents, sizes, absences} {
+				for _, found := range check(house) {
+					t.Error(found)
+				}
+			}
+		})
+	}
+}
+
 // TestRules applies the rules to modules that break them, and to their neighbours that do not.
 func TestRules(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/house.txtar")

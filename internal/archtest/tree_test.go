@@ -39,20 +39,27 @@ type file struct {
 	ast   *ast.File
 }
 
-// load parses the module at root.
+// load parses the module at root, and reads its page.
 func load(root string) (*tree, error) {
+	t, err := parse(root)
+	if err != nil {
+		return nil, err
+	}
+	if t.page, err = readPage(root); err != nil {
+		return nil, err
+	}
+	t.top, err = topFolders(root)
+	return t, err
+}
+
+// parse parses the module at root.
+func parse(root string) (*tree, error) {
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
 		return nil, err
 	}
 	first, _, _ := strings.Cut(string(mod), "\n")
-	t := &tree{module: strings.TrimSpace(strings.TrimPrefix(first, "module")), fset: token.NewFileSet()}
-	if t.page, err = readPage(root); err != nil {
-		return nil, err
-	}
-	if t.top, err = topFolders(root); err != nil {
-		return nil, err
-	}
+	t := &tree{module: strings.TrimSpace(strings.TrimPrefix(first, "module")), fset: token.NewFileSet(), page: &page{}}
 	byDir := map[string]*pkg{}
 	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
