@@ -333,7 +333,7 @@ func TestDurableShards(t *testing.T) {
 	_, stop := w.gateway(1)
 	w.gateway(1)
 	const pipeline = `[{"type":"command","command":"jq","args":["-n","[range(1;501)|{id:.}]"]},{"type":"tool","server":"shop","name":"get","for_each":true},
-		{"type":"command","command":"jq","args":["length,add"]}]`
+		{"type":"command","command":"jq","args":["-c","length,(map(tonumber)|add)"]}]`
 	for _, durable := range []bool{false, true} {
 		go func() {
 			for range 100 {
