@@ -1,4 +1,1 @@
 package schemas_test
-
-import (
-)
