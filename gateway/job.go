@@ -229,6 +229,7 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 		if err != nil {
 			return err
 		}
+		kept.Forget(j.Run)
 		return g.putReply(ctx, name, data)
 	}
 	result, err := g.workOn(ctx, req, j, pipeline, beat)

@@ -68,6 +68,12 @@ func (g *Gateway) workOnShard(ctx context.Context, req *mcp.CallToolRequest, j j
 	case err != nil:
 		ended.Err = asError(err).Bare()
 	}
+	if ended.Run != "" {
+		defer deps.Runs.Forget(ended.Run)
+		if err := deps.Runs.Publish(context.WithoutCancel(ctx), ended.Run); err != nil {
+			return nil, err
+		}
+	}
 	var data bytes.Buffer
 	err = gob.NewEncoder(&data).Encode(ended)
 	return data.Bytes(), err
