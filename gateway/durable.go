@@ -165,7 +165,12 @@ func (g *Gateway) await(ctx context.Context, name string, j job, most time.Durat
 	case ended == nil:
 		ended = errors.New("its reply is kept no more")
 	}
-	return nil, true, stages.Errorf(stages.Cancelled, "continue it: "+stages.ResumeStage(j.Run), "run %s has ended without a reply: %w", j.Run, ended)
+	gone := stages.Errorf(stages.Cancelled, "continue it: "+stages.ResumeStage(j.Run), "run %s has ended without a reply: %w", j.Run, ended)
+	if far := g.howFar(ctx, name); far.err != nil || far.attempts > 0 {
+		return nil, true, gone // the engine cannot be asked
+	}
+	reply = &jobReply{Cancelled: true, Result: failure(failureText(pipelineSubject, gone, j.MaxOutput))}
+	return reply, true, g.putReply(ctx, engineWait, name, reply) // another job can continue the run
 }
 
 // followJob passes the progress of a durable run on until ctx ends.

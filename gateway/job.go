@@ -202,7 +202,7 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 	}
 	req := j.Caller.request(nil)
 	if g.runsName(req.Extra) != j.Caller.Owner {
-		return g.putReply(ctx, name, jobReply{Result: failure(failureText(pipelineSubject, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
+		return g.putReply(ctx, replyWait, name, &jobReply{Result: failure(failureText(pipelineSubject, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
 			"the worker would run it with other groups than the gateway"), j.MaxOutput))})
 	}
 	ctx, end, open := g.calls.begin(g.inView(ctx, req.Extra), callerOf(req.Extra))
@@ -224,7 +224,7 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 	if err != nil {
 		return err
 	}
-	return g.putReply(ctx, name, reply)
+	return g.putReply(ctx, replyWait, name, &reply)
 }
 
 // using keeps a run in the stores until its return value is called.
@@ -314,8 +314,8 @@ func (e *execution) report(beat func([]byte)) (over func()) {
 	return cancel
 }
 
-// putReply stores the reply to a job. A run that was cancelled has a reply, too.
-func (g *Gateway) putReply(ctx context.Context, name string, reply jobReply) error {
+// putReply stores the reply to a job, and tries that for some time. A run that was cancelled has a reply, too.
+func (g *Gateway) putReply(ctx context.Context, patience time.Duration, name string, reply *jobReply) error {
 	reply.Ended = time.Now()
 	data, err := json.Marshal(reply)
 	if err != nil {
@@ -329,7 +329,7 @@ func (g *Gateway) putReply(ctx context.Context, name string, reply jobReply) err
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyWait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	for {
 		err = g.o.Kept.Shared().Put(ctx, replyObject(name), data)

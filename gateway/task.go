@@ -229,14 +229,10 @@ func (g *Gateway) getTask(ctx context.Context, name string, j job) (mcp.Result, 
 			return t, nil
 		}
 	}
-	switch {
-	case err == nil:
-		t.end(reply)
-	case asError(err).Code == stages.Cancelled && ctx.Err() == nil: // it has ended without a reply
-		t.Status, t.Message, t.Poll = rpc.TaskCancelled, asError(err).Msg, 0
-	default:
+	if err != nil {
 		return nil, err
 	}
+	t.end(reply)
 	return t, nil
 }
 
