@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -415,5 +417,48 @@ func TestTaskOffered(t *testing.T) {
 		if got := strings.Contains(string(r.Result), `"extensions":{"io.modelcontextprotocol/tasks":{}}`); got != (d.Engine != nil) {
 			t.Errorf("with the engine %v: %s", d.Engine, r.Result)
 		}
+	}
+}
+
+// TestTaskBehind: a gateway is a server of a pool, which waits for the task, and cancels it when its caller gives up.
+func TestTaskBehind(t *testing.T) {
+	tool, release := holding(t)
+	w := newDurableWorld(t, tool)
+	g, _ := w.start(2)
+	served := httptest.NewServer(g.Handler())
+	t.Cleanup(func() { served.CloseClientConnections(); served.Close() })
+	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{
+		upstream.Static{{Name: "behind", Dial: upstream.HTTP(upstream.Endpoint{URL: served.URL + "/mcp"})}},
+	}})
+	call := stages.Call{Server: "behind", Name: "execute_pipeline", Args: json.RawMessage(`{"durable":true,"wait":0,"pipeline":` + waitPipeline + `}`)}
+	said := make(chan string, 100)
+	call.Progress = func(p stages.ToolProgress) { said <- p.Message }
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	go func() {
+		for message := range said {
+			if message == "1 tool call" {
+				giveUp()
+				return
+			}
+		}
+	}()
+	if _, err := pool.CallTool(ctx, call); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	w.engine.mu.Lock()
+	var jobs []*engineJob
+	for _, j := range w.engine.jobs {
+		jobs = append(jobs, j)
+	}
+	w.engine.mu.Unlock()
+	if len(jobs) != 1 {
+		t.Fatalf("there are %d jobs", len(jobs))
+	}
+	<-jobs[0].done
+	release()
+	call.Progress = nil
+	if res, err := pool.CallTool(t.Context(), call); err != nil || !strings.Contains(string(res.Data), "9007199254740993") {
+		t.Errorf("got %s, %v", res.Data, err)
 	}
 }
