@@ -40,7 +40,14 @@ type Engine interface {
 // Durable are the options of runs that go on when their gateway dies.
 type Durable struct {
 	Engine Engine // nil: there are no such runs
-	Slots  int    // jobs that this gateway does at once; 0: others do them
+	Slots  int    // jobs of each engine that this gateway does at once; 0: others do them
+
+	// Shards is an engine of its own for parts of a for_each, so that runs that wait for them do not take their slots; nil: there are
+	// none. Items of a for_each run in shards behind the first SpreadFrom ones; where it only reads and names no concurrency, so many
+	// at once.
+	Shards            Engine
+	SpreadFrom        int // DefaultSpreadFrom if 0
+	SpreadConcurrency int // DefaultSpreadConcurrency if 0
 
 	Always bool // a call without durable asks for it
 
@@ -53,6 +60,9 @@ type Durable struct {
 const (
 	DefaultDurableRun   = 24 * time.Hour
 	DefaultDurableItems = 10_000_000
+
+	DefaultSpreadFrom        = 2000
+	DefaultSpreadConcurrency = 64
 )
 
 // within returns the limits of a durable run.
@@ -117,7 +127,7 @@ func (g *Gateway) awaitFirst(ctx context.Context, req *mcp.CallToolRequest, call
 		return nil, nil
 	}
 	name, j, err := g.lastJob(ctx, first.Run)
-	if name == "" || err != nil || j.Caller.Owner != g.runsName(req.Extra) {
+	if name == "" || err != nil || j.Shard || j.Caller.Owner != g.runsName(req.Extra) {
 		return nil, err
 	}
 	if first.Resume {
@@ -170,7 +180,7 @@ func (g *Gateway) await(ctx context.Context, name string, j job, most time.Durat
 		return nil, true, gone // the engine cannot be asked
 	}
 	reply = &jobReply{Cancelled: true, Result: failure(failureText(pipelineSubject, gone, j.MaxOutput))}
-	return reply, true, g.putReply(ctx, engineWait, name, reply) // another job can continue the run
+	return reply, true, g.putResult(ctx, engineWait, name, reply) // another job can continue the run
 }
 
 // followJob passes the progress of a durable run on until ctx ends.

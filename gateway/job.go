@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -35,6 +36,7 @@ type job struct {
 	MaxOutput int
 	Caller    jobCaller
 	Trace     stages.Trace
+	Shard     bool // it is a part of a for_each of another run
 }
 
 // A jobCaller is the caller of a durable run. A worker acts in its place: with its groups, policies and limits.
@@ -90,7 +92,7 @@ func replyObject(name string) string { return DurablePrefix + name + "/reply" }
 func (g *Gateway) putJob(ctx context.Context, j *job) (name string, err error) {
 	for j.Number = 1; ; j.Number++ {
 		name = jobName(j.Run, j.Number)
-		reply, err := g.replyOf(ctx, name)
+		reply, err := g.replyData(ctx, name)
 		if err != nil {
 			return "", err
 		} else if reply != nil {
@@ -141,6 +143,16 @@ type jobReply struct {
 
 // replyOf reads the reply to a job; nil: there is none.
 func (g *Gateway) replyOf(ctx context.Context, name string) (*jobReply, error) {
+	data, err := g.replyData(ctx, name)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	reply := new(jobReply)
+	return reply, json.Unmarshal(data, reply)
+}
+
+// replyData reads the reply to a job, or to a shard, as it is stored; nil: there is none.
+func (g *Gateway) replyData(ctx context.Context, name string) ([]byte, error) {
 	data, err := g.o.Kept.Shared().Get(ctx, replyObject(name))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -148,8 +160,7 @@ func (g *Gateway) replyOf(ctx context.Context, name string) (*jobReply, error) {
 	case err != nil:
 		return nil, g.unstored(err)
 	}
-	reply := new(jobReply)
-	return reply, json.Unmarshal(data, reply)
+	return data, nil
 }
 
 // unstored is the failure of the shared store, for callers.
@@ -166,8 +177,18 @@ func (g *Gateway) Work(ctx context.Context) error {
 	if d.Engine == nil || d.Slots == 0 {
 		return nil
 	}
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error { return g.workAt(ctx, d.Engine) })
+	if d.Shards != nil {
+		both.Go(func() error { return g.workAt(ctx, d.Shards) })
+	}
+	return both.Wait()
+}
+
+// workAt does the jobs of an engine.
+func (g *Gateway) workAt(ctx context.Context, engine Engine) error {
 	stopping := func() bool { return ctx.Err() != nil || g.calls.closing() }
-	return d.Engine.Work(ctx, d.Slots, func(given context.Context, name string, beat func([]byte)) error {
+	return engine.Work(ctx, g.o.Durable.Slots, func(given context.Context, name string, beat func([]byte)) error {
 		ctx, end := context.WithCancelCause(context.WithoutCancel(given))
 		defer end(nil)
 		stop := context.AfterFunc(given, func() {
@@ -197,12 +218,12 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 	if found, err := g.getJob(ctx, name, &j); !found || err != nil {
 		return err // a job that is gone has no reader any more
 	}
-	if reply, err := g.replyOf(ctx, name); reply != nil || err != nil {
+	if reply, err := g.replyData(ctx, name); reply != nil || err != nil {
 		return err // the worker before has died between the reply and its end
 	}
 	req := j.Caller.request(nil)
 	if g.runsName(req.Extra) != j.Caller.Owner {
-		return g.putReply(ctx, replyWait, name, &jobReply{Result: failure(failureText(pipelineSubject, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
+		return g.putResult(ctx, replyWait, name, &jobReply{Result: failure(failureText(pipelineSubject, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
 			"the worker would run it with other groups than the gateway"), j.MaxOutput))})
 	}
 	ctx, end, open := g.calls.begin(g.inView(ctx, req.Extra), callerOf(req.Extra))
@@ -220,11 +241,18 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 	if last != j.Run {
 		pipeline = resuming(last)
 	}
+	if j.Shard {
+		data, err := g.workOnShard(ctx, req, j, pipeline, beat)
+		if err != nil {
+			return err
+		}
+		return g.putReply(ctx, replyWait, name, data)
+	}
 	reply, err := g.workOn(ctx, req, j, pipeline, beat)
 	if err != nil {
 		return err
 	}
-	return g.putReply(ctx, replyWait, name, &reply)
+	return g.putResult(ctx, replyWait, name, &reply)
 }
 
 // using keeps a run in the stores until its return value is called.
@@ -265,7 +293,7 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	ctx = Observed(ctx, RunObserver{Client: j.Caller.Client})
 	call := schemas.Call{Pipeline: pipeline, Mode: schemas.ModeRun, Durable: true, MaxOutput: j.MaxOutput}
 	left := j.Timeout - time.Since(j.Begun)
-	deps := g.callDeps(ctx, req.Extra, call)
+	deps := g.callDeps(ctx, req, call)
 	p, errs, late := CallTime{Timeout: left, Begun: time.Now(), Limits: deps.Limits}.Check(ctx, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
 		return stages.Compile(ctx, pipeline, deps)
 	})
@@ -288,7 +316,9 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	}
 	call.Timeout = left.Seconds()
 	e := &execution{req: req, pipeline: p, call: call, begun: time.Now(), trace: j.Trace}
-	defer e.report(beat)()
+	follow, over := reporting(beat)
+	defer over()
+	e.follow = follow
 	reply.Result, err = g.run(ctx, e)
 	switch {
 	case e.err != nil && (context.Cause(ctx) == ErrGone || g.calls.closing()):
@@ -300,22 +330,8 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	return reply, err
 }
 
-// report has beat called with the progress of the run until its return value is called.
-func (e *execution) report(beat func([]byte)) (over func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	begun := time.Now()
-	e.follow = func(list func() []stages.StageReport) {
-		go func() {
-			for pausing.For(ctx, progressEvery/2) == nil {
-				beat([]byte(texts.JSON(progressOf(list(), time.Since(begun)))))
-			}
-		}()
-	}
-	return cancel
-}
-
-// putReply stores the reply to a job, and tries that for some time. A run that was cancelled has a reply, too.
-func (g *Gateway) putReply(ctx context.Context, patience time.Duration, name string, reply *jobReply) error {
+// putResult stores the result of a call as the reply to a job, as putReply does.
+func (g *Gateway) putResult(ctx context.Context, patience time.Duration, name string, reply *jobReply) error {
 	reply.Ended = time.Now()
 	data, err := json.Marshal(reply)
 	if err != nil {
@@ -329,6 +345,11 @@ func (g *Gateway) putReply(ctx context.Context, patience time.Duration, name str
 			return err
 		}
 	}
+	return g.putReply(ctx, patience, name, data)
+}
+
+// putReply stores the reply to a job, and tries that for some time. A run that was cancelled has a reply, too.
+func (g *Gateway) putReply(ctx context.Context, patience time.Duration, name string, data []byte) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	for {

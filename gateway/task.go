@@ -208,7 +208,7 @@ func (g *Gateway) ofTask(ctx context.Context, req *mcp.ServerRequest[*taskParams
 	switch {
 	case err != nil:
 		return nil, err
-	case !found || j.Caller.Owner != g.runsName(req.Extra):
+	case !found || j.Shard || j.Caller.Owner != g.runsName(req.Extra):
 		return nil, errNoTask
 	}
 	return answer(g, ctx, name, j)
