@@ -172,12 +172,11 @@ func (g *Gateway) await(ctx context.Context, name string, j job, most time.Durat
 		return nil, false, err
 	case reply != nil:
 		return reply, true, nil
-	case ended == nil:
-		ended = errors.New("its reply is kept no more")
 	}
-	gone := stages.Errorf(stages.Cancelled, "continue it: "+stages.ResumeStage(j.Run), "run %s has ended without a reply: %w", j.Run, ended)
-	if far := g.howFar(ctx, name); far.err != nil || far.attempts > 0 {
-		return nil, true, gone // the engine cannot be asked
+	gone := stages.Errorf(stages.Cancelled, "continue it: "+stages.ResumeStage(j.Run), "run %s has ended without a reply: %w",
+		j.Run, cmp.Or(ended, errors.New("its reply is kept no more")))
+	if far := g.howFar(ctx, name); ended == nil || far.err != nil || far.attempts > 0 {
+		return nil, true, gone
 	}
 	reply = &jobReply{Cancelled: true, Result: failure(failureText(pipelineSubject, gone, j.MaxOutput))}
 	return reply, true, g.putResult(ctx, engineWait, name, reply) // another job can continue the run

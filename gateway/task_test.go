@@ -1,10 +1,12 @@
 package gateway_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/gateway/stdio"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
@@ -460,5 +463,52 @@ func TestTaskBehind(t *testing.T) {
 	call.Progress = nil
 	if res, err := pool.CallTool(t.Context(), call); err != nil || !strings.Contains(string(res.Data), "9007199254740993") {
 		t.Errorf("got %s, %v", res.Data, err)
+	}
+}
+
+// TestTaskStdio: the client on standard input and output has tasks, too, once it speaks the newer era.
+func TestTaskStdio(t *testing.T) {
+	tool, release := holding(t)
+	w := newDurableWorld(t, tool)
+	g, _ := w.start(1)
+	in, out := io.Pipe()
+	answers, written := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- stdio.Serve(t.Context(), stdio.Options{Server: g.Server(), In: in, Out: written, Direct: g.Direct})
+		written.Close()
+	}()
+	lines := bufio.NewScanner(answers)
+	ask := func(method, params string) (r taskReply) {
+		t.Helper()
+		const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capsTasks + `}`
+		if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`+"\n", method, params+meta); err != nil || !lines.Scan() {
+			t.Fatal(err, lines.Err())
+		}
+		err := json.Unmarshal(lines.Bytes(), &r)
+		if err == nil && r.Error.Code == 0 {
+			err = json.Unmarshal(r.Result, &r.task)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	ask("server/discover", "")
+	begun := ask("tools/call", `"name":"execute_pipeline","arguments":{"durable":true,"pipeline":`+waitPipeline+`},`)
+	if begun.ResultType != "task" {
+		t.Fatalf("got %s, %+v", begun.Result, begun.Error)
+	}
+	release()
+	about := fmt.Sprintf(`"taskId":%q,`, begun.TaskID)
+	r := ask("tasks/get", about)
+	for ; r.Status == "working"; r = ask("tasks/get", about) {
+	}
+	if r.Status != "completed" || !strings.Contains(r.task.text(), "9007199254740993") {
+		t.Errorf("got %s, %+v", r.Result, r.Error)
+	}
+	out.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
