@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -28,6 +29,7 @@ import (
 // A job is a run that workers continue, as they find it in the shared store.
 type job struct {
 	Run       string // or the last of those that continue it
+	Number    int    // among the jobs of the run, from 1
 	Pipeline  []byte // that continues it for the first time
 	Marks     stages.Marks
 	Begun     time.Time
@@ -47,7 +49,8 @@ type jobCaller struct {
 	Header http.Header
 }
 
-func init() { gob.Register([]string{}) } // the groups of an identity
+// registerGroups lets gob write the groups of an identity.
+var registerGroups = sync.OnceFunc(func() { gob.Register([]string{}) })
 
 // jobHeaders are the headers of a request that say who its caller is.
 var jobHeaders = []string{addressHeader, groupHeader, "X-Forwarded-For", "Forwarded"}
@@ -87,19 +90,20 @@ func jobName(run string, number int) string {
 func jobObject(name string) string   { return DurablePrefix + name + "/job" }
 func replyObject(name string) string { return DurablePrefix + name + "/reply" }
 
-// putJob stores a job, unless there is one of the same run that has no reply yet, and returns its name.
-func (g *Gateway) putJob(ctx context.Context, j job) (name string, err error) {
-	var data bytes.Buffer
-	if err := gob.NewEncoder(&data).Encode(j); err != nil {
-		return "", err
-	}
-	for n := 1; ; n++ {
-		name = jobName(j.Run, n)
-		reply, err := g.replyOf(ctx, name)
+// putJob numbers and stores a job, unless there is one of the same run that has no reply yet, and returns its name.
+func (g *Gateway) putJob(ctx context.Context, j *job) (name string, err error) {
+	for j.Number = 1; ; j.Number++ {
+		name = jobName(j.Run, j.Number)
+		reply, err := g.replyData(ctx, name)
 		if err != nil {
 			return "", err
 		} else if reply != nil {
 			continue
+		}
+		var data bytes.Buffer
+		registerGroups()
+		if err := gob.NewEncoder(&data).Encode(j); err != nil {
+			return "", err
 		}
 		err = g.o.Kept.Shared().Put(ctx, jobObject(name), data.Bytes())
 		if err == nil || errors.Is(err, store.ErrExists) {
@@ -130,11 +134,29 @@ func (g *Gateway) getJob(ctx context.Context, name string, j *job) (found bool, 
 	case err != nil:
 		return false, g.unstored(err)
 	}
+	registerGroups()
 	return true, gob.NewDecoder(bytes.NewReader(data)).Decode(j)
 }
 
+// A jobReply is the reply to a job.
+type jobReply struct {
+	Ended     time.Time           `json:"ended"`
+	Cancelled bool                `json:"cancelled,omitempty"` // the run was
+	Result    *mcp.CallToolResult `json:"result"`
+}
+
 // replyOf reads the reply to a job; nil: there is none.
-func (g *Gateway) replyOf(ctx context.Context, name string) (*mcp.CallToolResult, error) {
+func (g *Gateway) replyOf(ctx context.Context, name string) (*jobReply, error) {
+	data, err := g.replyData(ctx, name)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	reply := new(jobReply)
+	return reply, json.Unmarshal(data, reply)
+}
+
+// replyData reads the reply to a job, or to a shard, as it is stored; nil: there is none.
+func (g *Gateway) replyData(ctx context.Context, name string) ([]byte, error) {
 	data, err := g.o.Kept.Shared().Get(ctx, replyObject(name))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -142,8 +164,7 @@ func (g *Gateway) replyOf(ctx context.Context, name string) (*mcp.CallToolResult
 	case err != nil:
 		return nil, g.unstored(err)
 	}
-	result := new(mcp.CallToolResult)
-	return result, json.Unmarshal(data, result)
+	return data, nil
 }
 
 // unstored is the failure of the shared store, for callers.
@@ -201,13 +222,13 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 	if found, err := g.getJob(ctx, name, &j); !found || err != nil {
 		return err // a job that is gone has no reader any more
 	}
-	if result, err := g.replyOf(ctx, name); result != nil || err != nil {
+	if reply, err := g.replyData(ctx, name); reply != nil || err != nil {
 		return err // the worker before has died between the reply and its end
 	}
 	req := j.Caller.request(nil)
 	if g.runsName(req.Extra) != j.Caller.Owner {
-		return g.putResult(ctx, name, failure(failureText(pipelineSubject, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
-			"the worker would run it with other groups than the gateway"), j.MaxOutput)))
+		return g.putResult(ctx, replyWait, name, &jobReply{Result: failure(failureText(pipelineSubject, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
+			"the worker would run it with other groups than the gateway"), j.MaxOutput))})
 	}
 	ctx, end, open := g.calls.begin(g.inView(ctx, req.Extra), callerOf(req.Extra))
 	if !open {
@@ -230,13 +251,13 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 			return err
 		}
 		kept.Forget(j.Run)
-		return g.putReply(ctx, name, data)
+		return g.putReply(ctx, replyWait, name, data)
 	}
-	result, err := g.workOn(ctx, req, j, pipeline, beat)
+	reply, err := g.workOn(ctx, req, j, pipeline, beat)
 	if err != nil {
 		return err
 	}
-	return g.putResult(ctx, name, result)
+	return g.putResult(ctx, replyWait, name, &reply)
 }
 
 // using keeps a run in the stores until its return value is called.
@@ -273,7 +294,7 @@ func takeOver(ctx context.Context, kept *runs.Caller, run string) (last string, 
 }
 
 // workOn runs the pipeline of a job and returns its reply.
-func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, beat func([]byte)) (*mcp.CallToolResult, error) {
+func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, beat func([]byte)) (reply jobReply, err error) {
 	ctx = Observed(ctx, RunObserver{Client: j.Caller.Client})
 	call := schemas.Call{Pipeline: pipeline, Mode: schemas.ModeRun, Durable: true, MaxOutput: j.MaxOutput}
 	left := j.Timeout - time.Since(j.Begun)
@@ -283,7 +304,7 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	})
 	switch {
 	case context.Cause(ctx) == ErrGone:
-		return nil, errStopping
+		return reply, errStopping
 	case late != nil:
 		errs = []*stages.Error{late}
 	case errs == nil:
@@ -293,44 +314,48 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	}
 	if errs != nil {
 		if stages.Unkept(stages.Join(errs)) {
-			return nil, stages.Join(errs)
+			return reply, stages.Join(errs)
 		}
-		return failure(mistakesText(pipelineSubject, pipelineSubject, errs, j.MaxOutput)), nil
+		reply.Result = failure(mistakesText(pipelineSubject, pipelineSubject, errs, j.MaxOutput))
+		return reply, nil
 	}
 	call.Timeout = left.Seconds()
 	e := &execution{req: req, pipeline: p, call: call, begun: time.Now(), trace: j.Trace}
 	follow, over := reporting(beat)
 	defer over()
 	e.follow = follow
-	result, err := g.run(ctx, e)
+	reply.Result, err = g.run(ctx, e)
 	switch {
 	case e.err != nil && (context.Cause(ctx) == ErrGone || g.calls.closing()):
-		return nil, errStopping
+		return reply, errStopping
 	case stages.Unkept(e.err):
-		return nil, e.err
+		return reply, e.err
 	}
-	return result, err
+	reply.Cancelled = e.err != nil && asError(e.err).Code == stages.Cancelled
+	return reply, err
 }
 
-// putResult stores the result of a call as the reply to a job.
-func (g *Gateway) putResult(ctx context.Context, name string, result *mcp.CallToolResult) error {
-	data, err := json.Marshal(result)
+// putResult stores the result of a call as the reply to a job, as putReply does.
+func (g *Gateway) putResult(ctx context.Context, patience time.Duration, name string, reply *jobReply) error {
+	reply.Ended = time.Now()
+	data, err := json.Marshal(reply)
 	if err != nil {
 		return err
 	}
 	if len(data) > store.MaxObject {
 		text := fmt.Sprintf("The reply has %s, more than the %s that are kept of it. The run is kept: begin with from, and reduce its output.",
 			texts.Bytes(int64(len(data))), texts.Bytes(store.MaxObject))
-		if data, err = json.Marshal(failure(text)); err != nil {
+		reply.Result = failure(text)
+		if data, err = json.Marshal(reply); err != nil {
 			return err
 		}
 	}
-	return g.putReply(ctx, name, data)
+	return g.putReply(ctx, patience, name, data)
 }
 
-// putReply stores the reply to a job. A run that was cancelled has a reply, too.
-func (g *Gateway) putReply(ctx context.Context, name string, data []byte) (err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyWait)
+// putReply stores the reply to a job, and tries that for some time. A run that was cancelled has a reply, too.
+func (g *Gateway) putReply(ctx context.Context, patience time.Duration, name string, data []byte) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	for {
 		err = g.o.Kept.Shared().Put(ctx, replyObject(name), data)

@@ -28,7 +28,7 @@ func (s shards) Continue(ctx context.Context, run string) (ended stages.Ended, e
 		limit = time.Until(end)
 	}
 	engine := g.o.Durable.Shards
-	name, err := g.putJob(ctx, job{Run: run, Pipeline: resuming(run), Begun: time.Now(), Timeout: limit, Caller: s.caller, Trace: s.trace, Shard: true})
+	name, err := g.putJob(ctx, &job{Run: run, Pipeline: resuming(run), Begun: time.Now(), Timeout: limit, Caller: s.caller, Trace: s.trace, Shard: true})
 	if err == nil {
 		err = engine.Start(ctx, name, limit)
 	}
