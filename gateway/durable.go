@@ -39,7 +39,14 @@ type Engine interface {
 // Durable are the options of runs that go on when their gateway dies.
 type Durable struct {
 	Engine Engine // nil: there are no such runs
-	Slots  int    // jobs that this gateway does at once; 0: others do them
+	Slots  int    // jobs of each engine that this gateway does at once; 0: others do them
+
+	// Shards is an engine of its own for parts of a for_each, so that runs that wait for them do not take their slots; nil: there are
+	// none. Items of a for_each run in shards behind the first SpreadFrom ones; where it only reads and names no concurrency, so many
+	// at once.
+	Shards            Engine
+	SpreadFrom        int // DefaultSpreadFrom if 0
+	SpreadConcurrency int // DefaultSpreadConcurrency if 0
 
 	Always bool // a call without durable asks for it
 
@@ -52,6 +59,9 @@ type Durable struct {
 const (
 	DefaultDurableRun   = 24 * time.Hour
 	DefaultDurableItems = 10_000_000
+
+	DefaultSpreadFrom        = 2000
+	DefaultSpreadConcurrency = 64
 )
 
 // within returns the limits of a durable run.

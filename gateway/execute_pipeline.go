@@ -49,7 +49,7 @@ func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call sc
 		return reply, err
 	}
 	begun := time.Now() // the wait for another run does not count
-	deps := g.callDeps(ctx, req.Extra, call)
+	deps := g.callDeps(ctx, req, call)
 	compile := func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
 		return stages.Compile(ctx, json.RawMessage(call.Pipeline), deps)
 	}
@@ -98,14 +98,20 @@ func (g *Gateway) signIn(ctx context.Context, asker *stages.Asker, errs []*stage
 }
 
 // callDeps returns what the pipeline of a call has.
-func (g *Gateway) callDeps(ctx context.Context, extra *mcp.RequestExtra, call schemas.Call) stages.Deps {
-	deps := g.depsOf(extra)
+func (g *Gateway) callDeps(ctx context.Context, req *mcp.CallToolRequest, call schemas.Call) stages.Deps {
+	deps := g.depsOf(req.Extra)
+	if d := g.o.Durable; d.Shards != nil {
+		deps.Spread = stages.Spread{
+			Workers: shards{g, g.callerOfJob(req), traceOf(req.Params.Meta, req.Extra)},
+			From:    cmp.Or(d.SpreadFrom, DefaultSpreadFrom), Concurrency: cmp.Or(d.SpreadConcurrency, DefaultSpreadConcurrency),
+		}
+	}
 	deps.CheckOnly = call.Mode == schemas.ModeCheck
 	if call.Durable {
 		deps.Limits = g.o.Durable.within(deps.Limits)
 	}
 	if g.o.Pipelines != nil {
-		deps.Tools = g.o.Pipelines.Offer(deps, g.viewer(ctx, extra))
+		deps.Tools = g.o.Pipelines.Offer(deps, g.viewer(ctx, req.Extra))
 	}
 	return deps
 }

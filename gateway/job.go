@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -34,6 +35,7 @@ type job struct {
 	MaxOutput int
 	Caller    jobCaller
 	Trace     stages.Trace
+	Shard     bool // it is a part of a for_each of another run
 }
 
 // A jobCaller is the caller of a durable run. A worker acts in its place: with its groups, policies and limits.
@@ -158,8 +160,18 @@ func (g *Gateway) Work(ctx context.Context) error {
 	if d.Engine == nil || d.Slots == 0 {
 		return nil
 	}
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error { return g.workAt(ctx, d.Engine) })
+	if d.Shards != nil {
+		both.Go(func() error { return g.workAt(ctx, d.Shards) })
+	}
+	return both.Wait()
+}
+
+// workAt does the jobs of an engine.
+func (g *Gateway) workAt(ctx context.Context, engine Engine) error {
 	stopping := func() bool { return ctx.Err() != nil || g.calls.closing() }
-	return d.Engine.Work(ctx, d.Slots, func(given context.Context, name string, beat func([]byte)) error {
+	return engine.Work(ctx, g.o.Durable.Slots, func(given context.Context, name string, beat func([]byte)) error {
 		ctx, end := context.WithCancelCause(context.WithoutCancel(given))
 		defer end(nil)
 		stop := context.AfterFunc(given, func() {
@@ -194,7 +206,7 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 	}
 	req := j.Caller.request(nil)
 	if g.runsName(req.Extra) != j.Caller.Owner {
-		return g.putReply(ctx, name, failure(failureText(pipelineSubject, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
+		return g.putResult(ctx, name, failure(failureText(pipelineSubject, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
 			"the worker would run it with other groups than the gateway"), j.MaxOutput)))
 	}
 	ctx, end, open := g.calls.begin(g.inView(ctx, req.Extra), callerOf(req.Extra))
@@ -212,11 +224,18 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 	if last != j.Run {
 		pipeline = resuming(last)
 	}
+	if j.Shard {
+		data, err := g.workOnShard(ctx, req, j, pipeline, beat)
+		if err != nil {
+			return err
+		}
+		return g.putReply(ctx, name, data)
+	}
 	result, err := g.workOn(ctx, req, j, pipeline, beat)
 	if err != nil {
 		return err
 	}
-	return g.putReply(ctx, name, result)
+	return g.putResult(ctx, name, result)
 }
 
 // using keeps a run in the stores until its return value is called.
@@ -257,7 +276,7 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	ctx = Observed(ctx, RunObserver{Client: j.Caller.Client})
 	call := schemas.Call{Pipeline: pipeline, Mode: schemas.ModeRun, Durable: true, MaxOutput: j.MaxOutput}
 	left := j.Timeout - time.Since(j.Begun)
-	deps := g.callDeps(ctx, req.Extra, call)
+	deps := g.callDeps(ctx, req, call)
 	p, errs, late := CallTime{Timeout: left, Begun: time.Now(), Limits: deps.Limits}.Check(ctx, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
 		return stages.Compile(ctx, pipeline, deps)
 	})
@@ -279,7 +298,9 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	}
 	call.Timeout = left.Seconds()
 	e := &execution{req: req, pipeline: p, call: call, begun: time.Now(), trace: j.Trace}
-	defer e.report(beat)()
+	follow, over := reporting(beat)
+	defer over()
+	e.follow = follow
 	result, err := g.run(ctx, e)
 	switch {
 	case e.err != nil && (context.Cause(ctx) == ErrGone || g.calls.closing()):
@@ -290,22 +311,8 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	return result, err
 }
 
-// report has beat called with the progress of the run until its return value is called.
-func (e *execution) report(beat func([]byte)) (over func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	begun := time.Now()
-	e.follow = func(list func() []stages.StageReport) {
-		go func() {
-			for pausing.For(ctx, progressEvery/2) == nil {
-				beat([]byte(texts.JSON(progressOf(list(), time.Since(begun)))))
-			}
-		}()
-	}
-	return cancel
-}
-
-// putReply stores the reply to a job. A run that was cancelled has a reply, too.
-func (g *Gateway) putReply(ctx context.Context, name string, result *mcp.CallToolResult) error {
+// putResult stores the result of a call as the reply to a job.
+func (g *Gateway) putResult(ctx context.Context, name string, result *mcp.CallToolResult) error {
 	data, err := json.Marshal(result)
 	if err != nil {
 		return err
@@ -317,6 +324,11 @@ func (g *Gateway) putReply(ctx context.Context, name string, result *mcp.CallToo
 			return err
 		}
 	}
+	return g.putReply(ctx, name, data)
+}
+
+// putReply stores the reply to a job. A run that was cancelled has a reply, too.
+func (g *Gateway) putReply(ctx context.Context, name string, data []byte) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyWait)
 	defer cancel()
 	for {

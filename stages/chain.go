@@ -173,6 +173,7 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 		}
 		var err error
 		before := len(r.inputs)
+		r.onward = l.onward[1:]
 		if l.filter, err = r.bindLink(ctx, l); err != nil {
 			return nil, nil, located(err, steps[i].place, steps[i].Label)
 		}

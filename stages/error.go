@@ -126,6 +126,13 @@ func OverLimit(limit, hint, format string, args ...any) *Error {
 	return e
 }
 
+// Bare returns the error without its cause, for another process.
+func (e *Error) Bare() *Error {
+	own := *e
+	own.Err, own.each = nil, nil
+	return &own
+}
+
 // adds ends the message with words of ours.
 func (e *Error) adds(words string) {
 	e.Msg += words

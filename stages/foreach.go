@@ -71,7 +71,7 @@ func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Ste
 
 // eachStep wraps compiled stages so that they run once per item. collect is the form of the results where o names none.
 func eachStep(body []*Step, o Mapping, retryOn *regexp.Regexp, s Scope, collect string, timeout time.Duration) *Step {
-	f := &forEach{Mapping: o, body: body, changes: changing(body), retryOn: retryOn, direct: s.direct, inner: s.Each}
+	f := &forEach{Mapping: o, body: body, changes: changing(body), retryOn: retryOn, direct: s.direct, inner: s.Each, given: o.Concurrency > 0}
 	f.Concurrency = max(1, min(cmp.Or(o.Concurrency, defaultConcurrency(body)), maxConcurrency))
 	if chains := chainsOf(body); chains > 0 {
 		f.Concurrency = min(f.Concurrency, max(1, commandsAtOnce/chains))
@@ -110,9 +110,13 @@ func (f *forEach) bind(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 	r.watch = nil // of every item would be too much
 	defer func() { r.watch = watch }()
 	e := &each{forEach: f, log: log, r: r, m: m, atOnce: f.Concurrency}
+	if r.resumed != nil && !f.inner {
+		e.shard = r.resumed.Shard
+	}
 	if e.filter, e.many, m.nested, err = r.bindEach(ctx, f.body); err != nil {
 		return nil, err
 	}
+	e.spreads = e.canSpread(r.onward)
 	if r.dry.alone(f.body) {
 		e.atOnce = 1
 	}
@@ -167,6 +171,7 @@ type forEach struct {
 	changes bool
 	retryOn *regexp.Regexp // errors whose items are tried again; nil: all that may be
 	raw     bool           // results are bytes, passed on as they are
+	given   bool           // somebody has chosen Concurrency
 	direct  bool           // it gets the item of the for_each around it, unchanged
 	inner   bool           // it runs once per item of another
 }
@@ -180,6 +185,9 @@ type each struct {
 	many   *mapped // nil, or what runs the body on many items
 	log    *itemLog
 	atOnce int // items
+
+	shard   *shard // nil: the run is not a part of a for_each
+	spreads bool   // workers run the items behind the first ones
 }
 
 // Mapping holds the choices of a for_each that do not depend on what it runs.

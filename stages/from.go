@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -259,6 +260,9 @@ func (r *resumption) compile(ctx context.Context, s Scope, how end) error {
 	if err != nil || from == 0 {
 		r.steps = steps
 		return err
+	}
+	if r.Shard != nil && !slices.Equal(slices.Collect(marksOf(steps[1:])), r.Shard.Marks) {
+		return disagreement()
 	}
 	first := fromStep(&source{storedRun: r.storedRun, stage: from}, from, s.label.Kind)
 	first.place = Place(outputName(from))

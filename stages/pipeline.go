@@ -362,6 +362,7 @@ type Run struct {
 
 	// While the steps are bound:
 	watch  watch     // observes their links; nil: nothing does
+	onward []*Step   // those behind the one that is bound
 	inputs []*inputs // of all commands so far
 
 	opening sync.Mutex

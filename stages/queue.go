@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
 // queue is the items of one for_each that have begun and whose results are not written yet.
@@ -29,16 +30,19 @@ type queue struct {
 	writing  bool      // a result is on its way to the reader
 	waiting  int64     // bytes of results that wait behind a slower item
 	ended    bool      // no item will be added
-	complete bool      // the input has ended and every result is written
+	complete bool      // the input has ended, or is left to others, and every result is written
+	left     bool      // no item begins here any more: others run them
 	err      error     // the first failure
 	begun    int       // items begun
+	written  int64     // bytes of results
+	since    time.Time // when the first item could begin
 	untried  int       // of those, items that were only on their way to what runs them when everything ended
 	ok       int       // items that succeeded
 	failed   int       // items that failed, tolerated or not
 }
 
 func newQueue(e *each, cancel context.CancelCauseFunc, in *items) *queue {
-	q := &queue{e: e, cancel: cancel, in: in, room: e.atOnce}
+	q := &queue{e: e, cancel: cancel, in: in, room: e.atOnce, since: time.Now()}
 	q.place.L, q.result.L = &q.mu, &q.mu
 	if e.many != nil && e.atOnce > 1 { // else none begins before the one before it has ended
 		q.many, q.room = e.many, ahead
@@ -47,7 +51,7 @@ func newQueue(e *each, cancel context.CancelCauseFunc, in *items) *queue {
 }
 
 // run dispatches and emits the items.
-func (q *queue) run(ctx context.Context, out io.Writer, data *header) error {
+func (q *queue) run(ctx context.Context, out *collector) error {
 	stop := context.AfterFunc(ctx, q.wake)
 	defer stop()
 	var emitted error
@@ -59,7 +63,7 @@ func (q *queue) run(ctx context.Context, out io.Writer, data *header) error {
 			}
 		}()
 		defer recovered(&emitted)
-		emitted = q.emit(out, data)
+		emitted = q.emit(out)
 	})
 	q.dispatch(ctx)
 	q.running.Wait()
@@ -139,7 +143,7 @@ func (q *queue) ready(ctx context.Context) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
-		if q.err != nil || ctx.Err() != nil {
+		if q.err != nil || ctx.Err() != nil || q.leaves() {
 			return false
 		}
 		blocked := q.writing || len(q.items) > 0 && q.items[0].done || q.active > 0 && q.e.r.crowded()
@@ -148,6 +152,18 @@ func (q *queue) ready(ctx context.Context) bool {
 		}
 		q.place.Wait()
 	}
+}
+
+// leaves reports whether the items that have not begun are left to others. The caller has mu.
+func (q *queue) leaves() bool {
+	switch {
+	case q.begun == 0:
+	case q.e.spreads:
+		q.left = q.begun >= q.e.r.deps.Spread.From
+	case q.e.shard != nil:
+		q.left = q.written >= q.e.shard.Output || time.Since(q.since) > shardTime
+	}
+	return q.left
 }
 
 // next begins the next item.
@@ -168,7 +184,11 @@ func (q *queue) next() (*item, error) {
 	q.active++
 	ahead := int64(q.in.r.Buffered())
 	q.e.m.count(func(r *StageReport) { r.Items, r.ahead = r.Items+1, ahead })
-	it := &item{element: el, number: q.begun, of: q.e, result: holder{r: q.e.r, buffer: buffer{lease: q.e.r.memory}}}
+	number := q.begun
+	if q.e.shard != nil {
+		number += q.e.shard.Before
+	}
+	it := &item{element: el, number: number, of: q.e, result: holder{r: q.e.r, buffer: buffer{lease: q.e.r.memory}}}
 	q.items = append(q.items, it)
 	return it, nil
 }
@@ -241,9 +261,8 @@ func (q *queue) fail(err error) {
 }
 
 // emit writes the results in the order of the items, each as soon as all before it are written. Those that are there
-// together are written together. data, if there is one, is described with the first of them.
-func (q *queue) emit(out io.Writer, data *header) error {
-	c := &collector{valueList: newValueList(out, q.e.Collect == collectLines), raw: q.e.raw, data: data}
+// together are written together.
+func (q *queue) emit(c *collector) error {
 	var batch []*item
 	for {
 		var more bool
@@ -252,7 +271,7 @@ func (q *queue) emit(out io.Writer, data *header) error {
 			if more {
 				return nil // something failed: the array stays open, and the reader gets the error
 			}
-			return c.end()
+			return nil
 		}
 		var err error
 		for _, it := range batch {
@@ -288,12 +307,13 @@ func (q *queue) take(batch []*item) ([]*item, bool) {
 				it := q.items[0]
 				q.items = q.items[1:]
 				q.waiting -= int64(it.result.buf.Len())
+				q.written += int64(it.result.buf.Len())
 				batch = append(batch, it)
 			}
 			q.writing = true
 			return batch, true
 		case q.ended && len(q.items) == 0:
-			q.complete = q.in.atEnd
+			q.complete = q.in.atEnd || q.left
 			return nil, !q.complete
 		}
 		q.result.Wait()
@@ -434,11 +454,30 @@ func (e *each) run(ctx context.Context, in io.Reader, out io.Writer) error {
 		defer checked.Close()
 		source = checked.Reader()
 	}
-	q := newQueue(e, cancel, newItems(source, e.r.deps.Limits.Item, headersOf(ctx).in))
-	if err := q.run(ctx, out, e.describe(headersOf(ctx))); q.complete || context.Cause(ctx) != tooSlow {
-		return err
+	q := newQueue(e, cancel, e.items(source, headersOf(ctx).in))
+	c := &collector{valueList: newValueList(out, e.Collect == collectLines), raw: e.raw, data: e.describe(headersOf(ctx))}
+	err := q.run(ctx, c)
+	if err == nil && q.left && e.spreads {
+		q.complete = false
+		err = e.spread(ctx, q, c)
+		q.complete = err == nil
 	}
-	return e.late(q)
+	switch {
+	case err == nil:
+		return c.end()
+	case !q.complete && context.Cause(ctx) == tooSlow:
+		return e.late(q)
+	}
+	return err
+}
+
+// items returns the items of the input.
+func (e *each) items(in io.Reader, data *header) *items {
+	s := newItems(in, e.r.deps.Limits.Item, data)
+	if e.shard != nil {
+		s.mode = (*items).frame
+	}
+	return s
 }
 
 // describe describes the output, and returns its header where that is left to the first result.
@@ -457,14 +496,18 @@ func (e *each) describe(h headers) *header {
 func (e *each) checked(in io.Reader, data *header) (*spool, error) {
 	limits := e.r.deps.Limits
 	kept := e.r.newSpool()
-	s := newItems(io.TeeReader(in, kept), limits.Item, data)
+	s := e.items(io.TeeReader(in, kept), data)
+	before := 0
+	if e.shard != nil {
+		before = e.shard.Before
+	}
 	for n := 0; ; n++ {
 		el, err := s.next()
 		if err == nil && n == limits.Items {
 			err = tooMany(limits.Items)
 		}
 		if err == nil {
-			e.log.verify(n+1, el)
+			e.log.verify(before+n+1, el)
 		}
 		if err == io.EOF {
 			return kept, nil

@@ -194,6 +194,7 @@ type plan struct {
 	DryRun    bool   `json:"dry_run,omitempty"` // its calls that may change something were only shown
 	Continues string `json:"continues,omitempty"`
 	Stages    List   `json:"stages"`
+	Shard     *shard `json:"shard,omitempty"` // it is a part of a for_each; nil: a run of its own
 }
 
 // Names of the outputs of a run, beside those of its stages.

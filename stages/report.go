@@ -114,6 +114,7 @@ type Meter struct {
 	failures failureGroups           // of items
 	ran      []StageReport           // of the pipelines that calls have run, see [Meter.nests]
 	running  []*func() []StageReport // of those that calls run now
+	spread   *StageReport            // of its shards; nil: it has none
 	uses     map[string]use          // of the fields that can do nothing without anybody seeing it, by name
 }
 
@@ -156,6 +157,17 @@ func (m *Meter) waitsFor() string {
 // report returns the counts of m and of everything within it. Of a stage with the flag for_each, calls are those of the
 // stage that runs once per item.
 func (m *Meter) report() StageReport {
+	r := m.here()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.spread != nil {
+		r.add(*m.spread)
+	}
+	return r
+}
+
+// here is [Meter.report] without what workers have counted.
+func (m *Meter) here() StageReport {
 	r := m.own()
 	if m.step.flag && len(m.nested) == 1 {
 		calls := m.nested[0].report()

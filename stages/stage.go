@@ -32,6 +32,7 @@ type Deps struct {
 	Files    Files  // where data is saved; nil refuses stages that do
 	Runs     Runs   // keeps the outputs of runs, for from stages; nil: they are not kept
 	Limits   Limits
+	Spread   Spread
 
 	// Memory is what all runs together may hold; nil: no more is known than [Limits.Held].
 	Memory *memory.Share

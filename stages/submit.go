@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"iter"
 	"slices"
 )
 
@@ -51,18 +52,33 @@ type Marks map[Place]string
 func (p *Pipeline) Marks() Marks {
 	marks := Marks{}
 	for s := range allSteps(p.steps) {
-		if s.tool == nil {
-			continue
+		if s.tool != nil {
+			marks[s.place] = s.tool.mark()
 		}
-		t := s.tool.info
-		text, err := json.Marshal([]any{t.Server, t.Name, t.ReadOnly, t.Idempotent, t.Signature, t.Input.Fixed, t.Input.Required, t.Input.Closed})
-		if err != nil {
-			panic(err) // it has only strings and booleans
-		}
-		sum := sha256.Sum256(text)
-		marks[s.place] = hex.EncodeToString(sum[:8])
 	}
 	return marks
+}
+
+// marksOf yields the marks of steps and those within them.
+func marksOf(steps []*Step) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for s := range allSteps(steps) {
+			if s.tool != nil && !yield(s.tool.mark()) {
+				return
+			}
+		}
+	}
+}
+
+// mark is a hash of what a call relies on.
+func (c *toolCall) mark() string {
+	t := c.info
+	text, err := json.Marshal([]any{t.Server, t.Name, t.ReadOnly, t.Idempotent, t.Signature, t.Input.Fixed, t.Input.Required, t.Input.Closed})
+	if err != nil {
+		panic(err) // it has only strings and booleans
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
 }
 
 // Agree returns an error if a stage relies on something else here than where the marks were made.
@@ -70,11 +86,15 @@ func (p *Pipeline) Agree(there Marks) error {
 	for at, mark := range p.Marks() {
 		if other, known := there[at]; known && other != mark {
 			i := slices.IndexFunc(p.steps, func(s *Step) bool { return s.place.top() == at.top() })
-			return located(Errorf(Internal, "give all gateways and workers the same configuration and version",
-				"the tool has other parameters or effects here than where the pipeline was checked"), at, p.steps[i].Label)
+			return located(disagreement(), at, p.steps[i].Label)
 		}
 	}
 	return nil
+}
+
+func disagreement() *Error {
+	return Errorf(Internal, "give all gateways and workers the same configuration and version",
+		"a tool has other parameters or effects here than where the pipeline was checked")
 }
 
 // A storeFailure is the failure of a store that gateways share.

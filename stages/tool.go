@@ -283,6 +283,9 @@ type Tool struct {
 	Chains int
 	Calls  int64
 
+	// Sticky says that calls of one run belong to one session of one process.
+	Sticky bool
+
 	// Timeout bounds one call where a stage names none, instead of the limit of the run; 0: the limit.
 	Timeout time.Duration
 

@@ -47,7 +47,7 @@ func runAll(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "mcsh-temporal-dev")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "github.com/mcsh-dev/mcsh/engine/temporal/dev")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "github.com/mcsh-dev/mcsh/engine/temporal/dev/cmd/mcsh-temporal-dev")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		panic(err)

@@ -1,0 +1,476 @@
+package stages
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of a shard: a part of the items of a for_each that a worker runs as a run of its own.
+const (
+	shardItems  = 10_000
+	shardBytes  = 4 << 20          // of items
+	shardTime   = 45 * time.Second // after which it begins no item; the others become another shard
+	shardOutput = 16 << 20         // bytes, likewise
+	shardAtOnce = 8                // items, where the for_each allows so many
+)
+
+// Spread says how the items of large for_each stages are spread over workers.
+type Spread struct {
+	Workers     Workers // nil: they are not
+	From        int     // items that run here first
+	Concurrency int     // items at once, of a for_each that names none and only reads
+	Items       int     // of a shard, at most; 0: 10,000
+	Output      int64   // bytes of its results, more than which it begins no item; 0: 16 MiB
+}
+
+// Workers continue runs in other processes.
+type Workers interface {
+	// Continue has a run that was submitted continued until it ends, also if a process dies meanwhile. The error says that
+	// nobody knows how it ended; the end of ctx cancels the run.
+	Continue(ctx context.Context, run string) (Ended, error)
+}
+
+// Ended says how a run ended that workers have continued.
+type Ended struct {
+	Run    string // that has the outputs
+	Stages []StageReport
+	Err    *Error // nil: it succeeded
+}
+
+// A shard is what the plan of a run has besides, if that is a part of a for_each.
+type shard struct {
+	Before int      `json:"before"` // items of the for_each that precede its own
+	Output int64    `json:"output"` // see [Spread]
+	Marks  []string `json:"marks"`  // see [Pipeline.Marks], in the order of the stages
+}
+
+// atOnce returns how many shards of a for_each run at the same time, and how many items of each.
+func (s Spread) atOnce(f *forEach, given bool) (shards, items int) {
+	most := f.Concurrency
+	if !given && most > 1 && !f.changes {
+		most = max(most, s.Concurrency)
+	}
+	items = min(f.Concurrency, shardAtOnce)
+	return most / items, items
+}
+
+// canSpread reports whether workers can run the items behind the first ones. onward are the steps behind the for_each.
+func (e *each) canSpread(onward []*Step) bool {
+	r := e.r
+	switch {
+	case r.deps.Spread.Workers == nil || r.record == nil || !r.deps.Runs.Outlive() || r.dry != nil || r.within != nil:
+		return false
+	case e.inner || e.m.step.place.nested() || stopEarly(onward):
+		return false
+	}
+	for s := range allSteps(e.body) {
+		switch {
+		case s.origin != nil, s.tool != nil && (s.tool.info.Sticky || s.tool.info.Runs):
+			return false
+		case s.Command != nil && (r.deps.Files != nil || len(s.Nested) > 0): // it may read files of this workspace, or inputs that run once
+			return false
+		case s.Changes && s.tool == nil && len(s.Nested) == 0: // it saves files
+			return false
+		}
+	}
+	shards, _ := r.deps.Spread.atOnce(e.forEach, e.given)
+	return shards > 1
+}
+
+// A lane runs a stretch of the items: as one shard, and those that it leaves as the next.
+type lane struct {
+	before int
+	items  []element
+	bytes  int64
+
+	runs []string // with the outputs
+	done chan struct{}
+}
+
+// spreading is one for_each whose items are run by workers.
+type spreading struct {
+	*each
+	q      *queue
+	out    *collector
+	raw    json.RawMessage // of the stage
+	known  map[int]string  // shards of the run that is continued, by the items before them
+	shards io.Writer       // the log of this run's
+	end    func(string)
+
+	mu     sync.Mutex
+	err    error // the first failure
+	cancel context.CancelCauseFunc
+	ok     int
+	failed int
+	begun  int
+}
+
+// spread runs the items that the queue has not begun.
+func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	atOnce, items := e.r.deps.Spread.atOnce(e.forEach, e.given)
+	s := &spreading{each: e, q: q, out: out, cancel: cancel, known: map[int]string{}, ok: q.ok, failed: q.failed, begun: q.begun}
+	s.raw = completed(e.m.step.raw, fmt.Appendf(nil, `{"concurrency": %d}`, items))
+	if err := s.open(); err != nil {
+		return err
+	}
+	defer s.end("")
+	lanes, slots := make(chan *lane, 4*atOnce), make(chan struct{}, atOnce)
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() {
+		defer close(lanes)
+		s.fill(ctx, lanes, slots, &running)
+	})
+	for l := range lanes {
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+		}
+		if ctx.Err() == nil {
+			s.fail(s.collect(ctx, l))
+		}
+	}
+	running.Wait()
+	return s.failure(ctx)
+}
+
+// fill reads the items and starts lanes.
+func (s *spreading) fill(ctx context.Context, lanes chan<- *lane, slots chan struct{}, running *sync.WaitGroup) {
+	for ctx.Err() == nil {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		l, err := s.next()
+		s.fail(err)
+		if l == nil || err != nil {
+			return
+		}
+		lanes <- l
+		running.Go(func() {
+			defer func() { <-slots }()
+			defer close(l.done)
+			s.fail(s.run(ctx, l))
+			s.r.release(l.bytes)
+		})
+	}
+}
+
+// next reads the items of the next lane; nil: there are no more.
+func (s *spreading) next() (*lane, error) {
+	l := &lane{before: s.begun, done: make(chan struct{})}
+	for len(l.items) < cmp.Or(s.r.deps.Spread.Items, shardItems) && l.bytes < shardBytes {
+		el, err := s.q.in.next()
+		if err == io.EOF {
+			break
+		}
+		if err == nil && s.begun == s.r.deps.Limits.Items {
+			err = tooMany(s.begun)
+		}
+		if err == nil {
+			err = s.r.hold(int64(len(el.data)))
+		}
+		if err != nil {
+			s.r.release(l.bytes)
+			return nil, err
+		}
+		s.begun++
+		l.items = append(l.items, el)
+		l.bytes += int64(len(el.data))
+	}
+	if len(l.items) == 0 {
+		return nil, nil
+	}
+	return l, nil
+}
+
+// run has workers run the items of a lane.
+func (s *spreading) run(ctx context.Context, l *lane) error {
+	for len(l.items) > 0 {
+		run, err := s.submit(ctx, l)
+		if err != nil {
+			return err
+		}
+		ended, err := s.r.deps.Spread.Workers.Continue(ctx, run)
+		if err != nil {
+			return err
+		}
+		var report StageReport
+		if len(ended.Stages) > 0 {
+			report = ended.Stages[len(ended.Stages)-1]
+		}
+		if err := s.count(report); err != nil {
+			return err
+		}
+		if ended.Err != nil {
+			return s.located(ended.Err)
+		}
+		n := int(report.Items)
+		if n < 1 || n > len(l.items) {
+			return Errorf(Internal, "", "a shard of %d items has run %d", len(l.items), n)
+		}
+		l.items, l.before, l.runs = l.items[n:], l.before+n, append(l.runs, ended.Run)
+	}
+	return nil
+}
+
+// open begins the log of the shards, with those that the run that is continued has submitted.
+func (s *spreading) open() error {
+	name := string(s.m.step.place) + " shards"
+	out, end := s.r.deps.Runs.Create(s.r.record.id, name, true)
+	s.shards, s.end = out, end
+	if s.r.resumed == nil {
+		return nil
+	}
+	data, _, release := s.r.deps.Runs.Open(s.r.resumed.id, name)
+	defer release()
+	if data == nil {
+		return nil
+	}
+	for lines := json.NewDecoder(data); ; {
+		var l shardLine
+		if err := lines.Decode(&l); err == io.EOF || err == io.ErrUnexpectedEOF {
+			return nil
+		} else if err != nil {
+			return unreadable(err)
+		}
+		s.known[l.Before] = l.Run
+		s.note(l)
+	}
+}
+
+// A shardLine is a line of the log of shards.
+type shardLine struct {
+	Before int    `json:"before"`
+	Run    string `json:"run"`
+}
+
+func (s *spreading) note(l shardLine) {
+	text, _ := json.Marshal(l) // it has no values that JSON lacks
+	_, _ = s.shards.Write(append(text, '\n'))
+}
+
+// submit stores the items of a lane as a run that has not begun, unless an earlier run has submitted the same items there.
+func (s *spreading) submit(ctx context.Context, l *lane) (run string, err error) {
+	runs := s.r.deps.Runs
+	p := storedRun{runs: runs}
+	p.Shard = &shard{l.before, cmp.Or(s.r.deps.Spread.Output, shardOutput), slices.Collect(marksOf(s.body))}
+	var end func()
+	s.mu.Lock()
+	known := s.known[l.before]
+	s.mu.Unlock()
+	if known != "" && s.same(ctx, known, l) {
+		return known, nil
+	}
+	p.id, end = runs.Begin()
+	p.Stages = List{json.RawMessage(fmt.Sprintf(`{"type":"from","run":%q}`, p.id)), s.raw}
+	out, whole := runs.Create(p.id, outputName(1), false)
+	writeFrames(out, l.items)
+	whole("")
+	p.write(aboutName(outputName(1)), about{Kind: Values})
+	p.write(planName, p.plan)
+	end()
+	if err := runs.Publish(ctx, p.id); err != nil {
+		return "", storeError(err)
+	}
+	s.mu.Lock()
+	s.note(shardLine{l.before, p.id})
+	s.mu.Unlock()
+	return p.id, nil
+}
+
+// same reports whether a shard has the items of a lane.
+func (s *spreading) same(ctx context.Context, run string, l *lane) bool {
+	p, err := findRun(ctx, s.r.deps.Runs, run)
+	if err != nil {
+		return false
+	}
+	data, _, release := p.runs.Open(p.id, outputName(1))
+	defer release()
+	if data == nil {
+		return false
+	}
+	there := newItems(data, s.r.deps.Limits.Item, nil)
+	there.mode = (*items).frame
+	for _, el := range l.items {
+		other, err := there.next()
+		if err != nil || other.text != el.text || string(other.data) != string(el.data) {
+			return false
+		}
+	}
+	_, err = there.next()
+	return err == io.EOF
+}
+
+// collect writes the results of a lane.
+func (s *spreading) collect(ctx context.Context, l *lane) error {
+	for _, run := range l.runs {
+		data, release, err := OpenOutput(ctx, s.r.deps.Runs, run, 2)
+		if err == nil {
+			err = s.out.splice(data)
+			release()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.out.Flush()
+}
+
+// count adds what a shard has done to the report of the for_each.
+func (s *spreading) count(r StageReport) error {
+	s.mu.Lock()
+	s.ok, s.failed = s.ok+int(r.OK), s.failed+int(r.Failed)
+	s.mu.Unlock()
+	s.m.absorb(r)
+	s.r.items.Add(r.OK + r.Failed)
+	calls := Report{Stages: []StageReport{r}}.AllCalls()
+	if s.r.calls.Add(calls) > int64(s.r.deps.Limits.Calls) {
+		return s.r.called()
+	}
+	if s.r.progress != nil {
+		s.r.progress(Progress{Items: s.r.items.Load(), Calls: s.r.calls.Load()})
+	}
+	return nil
+}
+
+// located returns the failure of a shard as one of the for_each.
+func (s *spreading) located(e *Error) *Error {
+	own := *e
+	if e.Place != "" {
+		own.Place = e.Place.movedTo(s.m.step.place)
+	}
+	own.Run, own.Resume, own.Continue, own.Changed = "", false, 0, nil
+	return &own
+}
+
+// fail keeps the first failure and ends everything else.
+func (s *spreading) fail(err error) {
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil || echo(s.err) && !echo(err) {
+		s.err = err
+	}
+	s.cancel(errBroken)
+}
+
+// failure returns why not all items have a result that is written, once nothing runs any more.
+func (s *spreading) failure(ctx context.Context) error {
+	if e, ok := errors.AsType[*Error](s.err); ok && e.Item > 0 {
+		e.Done, e.Failed, e.Started = s.ok, s.failed, max(e.Item, s.ok+s.failed)
+		if e.Items = 0; s.q.in.atEnd {
+			e.Items = s.begun
+		}
+	}
+	if s.err == nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return s.err
+}
+
+// writeFrames writes items so that frame reads the same.
+func writeFrames(out io.Writer, list []element) {
+	var b []byte
+	for _, el := range list {
+		size := uint64(len(el.data)) << 1
+		if el.text {
+			size |= 1
+		}
+		b = append(binary.AppendUvarint(b[:0], size), el.data...)
+		_, _ = out.Write(b) // it does not fail
+	}
+}
+
+// frame reads an item of a shard.
+func (s *items) frame() (element, error) {
+	size, err := binary.ReadUvarint(s.r)
+	if err != nil {
+		return element{}, err
+	}
+	if size>>1 > uint64(s.max) {
+		return element{}, s.tooLong()
+	}
+	el := element{data: make([]byte, size>>1, size>>1+1), text: size&1 == 1}
+	if _, err := io.ReadFull(s.r, el.data); err != nil {
+		return element{}, io.ErrUnexpectedEOF
+	}
+	return el, nil
+}
+
+// splice writes the results that a collector of the same form has written.
+func (c *collector) splice(data *io.SectionReader) error {
+	size := data.Size()
+	switch {
+	case size == 0:
+		return nil
+	case c.raw:
+		if c.open {
+			c.WriteByte('\n')
+		}
+		var last [1]byte
+		if _, err := data.ReadAt(last[:], size-1); err != nil {
+			return unreadable(err)
+		}
+		c.open = last[0] != '\n'
+	case !c.lines:
+		if size <= int64(len("[]\n")) {
+			return nil
+		}
+		data = io.NewSectionReader(data, 1, size-int64(len("[]\n")))
+		separator := "["
+		if c.n > 0 {
+			separator = ",\n"
+		}
+		c.WriteString(separator)
+	}
+	c.n++
+	_, err := io.Copy(c.Writer, data)
+	return err
+}
+
+// absorb adds the report of a shard to that of the for_each, whose bytes are counted here.
+func (m *Meter) absorb(r StageReport) {
+	r = r.movedTo(m.step.place)
+	r.BytesIn, r.BytesOut, r.Millis = 0, 0, 0
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.spread == nil {
+		m.spread = &r
+		return
+	}
+	m.spread.add(r)
+}
+
+// movedTo returns the report on a stage of a shard with the places of the run that it is a part of.
+func (r StageReport) movedTo(place Place) StageReport {
+	r.Place = r.Place.movedTo(place)
+	r.Stages = slices.Clone(r.Stages)
+	for i, s := range r.Stages {
+		r.Stages[i] = s.movedTo(place)
+	}
+	return r
+}
+
+// movedTo returns a place in the last stage of a shard as one in the stage that it is a part of.
+func (p Place) movedTo(stage Place) Place {
+	_, below, nested := strings.Cut(string(p), ".")
+	if !nested {
+		return stage
+	}
+	return Place(below).In(stage)
+}

@@ -1,0 +1,175 @@
+package stages_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store"
+	"github.com/mcsh-dev/mcsh/store/storetest"
+)
+
+// workers continue runs in another store of the same process, as workers elsewhere do.
+type workers struct {
+	deps stages.Deps
+
+	mu   sync.Mutex
+	done map[string]stages.Ended // by run; each is continued once
+	runs atomic.Int64
+	fail func(run int64) error // of Continue; nil: none
+}
+
+func (w *workers) Continue(ctx context.Context, run string) (stages.Ended, error) {
+	w.mu.Lock()
+	ended, known := w.done[run]
+	w.mu.Unlock()
+	if known {
+		return ended, nil
+	}
+	if n := w.runs.Add(1); w.fail != nil && w.fail(n) != nil {
+		return ended, w.fail(n)
+	}
+	apart := context.WithoutCancel(ctx)
+	p, errs := stages.Compile(apart, []byte("["+stages.ResumeStage(run)+"]"), w.deps)
+	if errs != nil {
+		return ended, stages.Join(errs)
+	}
+	report, err := p.Run(apart, nil, io.Discard, stages.RunOptions{KeepClaim: true})
+	ended = stages.Ended{Run: report.Run, Stages: report.Stages}
+	if err != nil {
+		ended.Err = stages.AsError(err).Bare()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done == nil {
+		w.done = map[string]stages.Ended{}
+	}
+	w.done[run] = ended
+	return ended, ctx.Err()
+}
+
+// newSpread returns a world whose for_each stages are spread over workers in small shards.
+func newSpread(t *testing.T, shared store.Store) (*kept, *workers) {
+	k, there := newKept(t, runs.Options{Shared: shared}), newKept(t, runs.Options{Shared: shared})
+	w := &workers{deps: there.deps}
+	w.deps.Tools = k.world // calls are counted in one place
+	k.deps.Spread = stages.Spread{Workers: w, From: 5, Concurrency: 64, Items: 7, Output: 100}
+	return k, w
+}
+
+var runID = regexp.MustCompile(`r_[a-z2-7]{26}`)
+
+// TestShards: a for_each that is spread over workers writes the same bytes, makes the same report and fails in the same words as one that
+// is not.
+func TestShards(t *testing.T) {
+	numbers := `{"type":"tool","server":"demo","name":"numbers","args":{"n":100}}`
+	for name, c := range map[string]struct {
+		pipeline string
+		here     bool // it is not spread
+	}{
+		"array":          {pipeline: numbers + `,{"type":"tool","server":"demo","name":"echo","for_each":true}`},
+		"with item":      {pipeline: numbers + `,{"type":"tool","server":"demo","name":"echo","for_each":true,"with_item":true}`},
+		"text":           {pipeline: `{"type":"tool","server":"demo","name":"say","args":{"text":"a\n\n{\"b\":\n 1}\n[INFO] c\r\n17\n \"d\" \ne\nf\ng\nh\ni\nj\nk"}},{"type":"tool","server":"demo","name":"say","for_each":true}`},
+		"lines":          {pipeline: numbers + `,{"type":"tool","server":"demo","name":"get","for_each":true,"on_error":"skip","collect":"lines"}`},
+		"skip":           {pipeline: numbers + `,{"type":"tool","server":"demo","name":"get","for_each":true,"on_error":"skip"}`},
+		"collect":        {pipeline: numbers + `,{"type":"tool","server":"demo","name":"get","for_each":true,"on_error":"collect"}`},
+		"fail":           {pipeline: numbers + `,{"type":"tool","server":"demo","name":"get","for_each":true,"concurrency":16}`},
+		"a command":      {pipeline: numbers + `,{"type":"for_each","stages":[{"type":"tool","server":"demo","name":"echo"},{"type":"command","command":"upper"}]}`},
+		"nested":         {pipeline: numbers + `,{"type":"for_each","stages":[{"type":"tool","server":"demo","name":"numbers"},{"type":"tool","server":"demo","name":"echo","for_each":true,"distinct":false}]}`},
+		"effects":        {pipeline: numbers + `,{"type":"tool","server":"demo","name":"write","for_each":true,"concurrency":24}`},
+		"stages behind":  {pipeline: numbers + `,{"type":"tool","server":"demo","name":"echo","for_each":true},{"type":"command","command":"upper"}`},
+		"one at a time":  {pipeline: numbers + `,{"type":"tool","server":"demo","name":"write","for_each":true}`, here: true},
+		"a reader stops": {pipeline: numbers + `,{"type":"tool","server":"demo","name":"echo","for_each":true},{"type":"command","command":"head","args":["3"]}`, here: true},
+		"few items":      {pipeline: `{"type":"tool","server":"demo","name":"numbers","args":{"n":5}},{"type":"tool","server":"demo","name":"echo","for_each":true}`, here: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plain := newKept(t, runs.Options{})
+			here, hereReport, hereErr := plain.run(t, "["+c.pipeline+"]")
+			k, w := newSpread(t, storetest.Directory(t))
+			there, report, err := k.run(t, "["+c.pipeline+"]")
+			if spread := w.runs.Load() > 0; spread == c.here {
+				t.Errorf("it is spread: %v", spread)
+			}
+			if diff := cmp.Diff(here, there); hereErr == nil && diff != "" {
+				t.Errorf("the output: %s", diff)
+			}
+			if got, want := errorOf(err), errorOf(hereErr); got != want {
+				t.Errorf("it fails with\n%s\nhere, and with\n%s", want, got)
+			}
+			if diff := cmp.Diff(figures(hereReport.Stages), figures(report.Stages)); hereErr == nil && !c.here && diff != "" {
+				t.Errorf("the report: %s", diff)
+			}
+		})
+	}
+}
+
+func errorOf(err error) string {
+	e, ok := errors.AsType[*stages.Error](err)
+	if !ok {
+		return fmt.Sprint(err)
+	}
+	return runID.ReplaceAllString(fmt.Sprintf("%s %s %s item %d %s resume %v", e.Code, e.Error(), e.Hint, e.Item, e.Sample, e.Resume), "RUN")
+}
+
+// figures are what a report counts, but for times.
+func figures(list []stages.StageReport) (lines []string) {
+	for _, s := range list {
+		lines = append(lines, fmt.Sprintf("%s %s: %d items, %d ok, %d failed, %d skipped, %d calls, %d returned, %d in, %d out, %v",
+			s.Place, s.Label, s.Items, s.OK, s.Failed, s.Skipped, s.Calls, s.Returned, s.BytesIn, s.BytesOut, s.Messages))
+		lines = append(lines, figures(s.Stages)...)
+	}
+	return lines
+}
+
+// TestShardsContinued: a run that goes on after its end uses the results of shards that had ended, and makes none of their calls again.
+func TestShardsContinued(t *testing.T) {
+	k, w := newSpread(t, storetest.Directory(t))
+	var calls sync.Map
+	k.add("post", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
+		if n, again := calls.LoadOrStore(fmt.Sprint(args["x"]), 1); again {
+			return "", fmt.Errorf("%v was called %v times before", args["x"], n)
+		}
+		return fmt.Sprint(args["x"]), nil
+	})
+	w.fail = func(n int64) error {
+		if n == 4 {
+			return stages.Errorf(stages.ServerUnavailable, "", "the workers are gone")
+		}
+		return nil
+	}
+	const pipeline = `[{"type":"tool","server":"demo","name":"numbers","args":{"n":100}},
+		{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":16}]`
+	_, _, err := k.run(t, pipeline)
+	e, ok := errors.AsType[*stages.Error](err)
+	if !ok || !strings.Contains(e.Msg, "the workers are gone") || !e.Resume {
+		t.Fatalf("got %v", err)
+	}
+	w.fail = nil
+	out, _, err := k.run(t, "["+stages.ResumeStage(e.Run)+"]")
+	if err != nil || bytes.Count([]byte(out), []byte("\n")) != 100 {
+		t.Fatalf("got %v, %s", err, out)
+	}
+}
+
+// TestShardDisagrees: a worker whose tool has other effects than that of the run runs no item.
+func TestShardDisagrees(t *testing.T) {
+	k, w := newSpread(t, storetest.Directory(t))
+	other := newWorld()
+	other.tools["echo"].info.ReadOnly = false
+	w.deps.Tools = other
+	_, _, err := k.run(t, `[{"type":"tool","server":"demo","name":"numbers","args":{"n":100}},{"type":"tool","server":"demo","name":"echo","for_each":true}]`)
+	if err == nil || !strings.Contains(err.Error(), "other parameters or effects here") || other.tools["echo"].calls.Load() > 0 {
+		t.Errorf("got %v after %d calls", err, other.tools["echo"].calls.Load())
+	}
+}
