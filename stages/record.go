@@ -376,8 +376,8 @@ type Incomplete string
 // Error implements error.
 func (i Incomplete) Error() string { return string(i) }
 
-// OpenOutput returns what a stage of an earlier run produced, to be released after use; stage 0 is the last. The error
-// is an *Error: UNKNOWN_RUN, or why the output is not there.
+// OpenOutput returns what a stage of an earlier run produced, or of the last run that continues it, to be released after use; stage 0
+// is the last. The error is an *Error: UNKNOWN_RUN, or why the output is not there.
 func OpenOutput(ctx context.Context, runs Runs, run string, stage int) (data *io.SectionReader, release func(), err error) {
 	if runs == nil {
 		return nil, nil, Errorf(UnknownRun, "", "nothing is kept here of earlier runs")
@@ -390,10 +390,13 @@ func OpenOutput(ctx context.Context, runs Runs, run string, stage int) (data *io
 		return nil, nil, Errorf(InvalidArguments, "", "there is no stage %d: run %s has %s", stage, run, texts.Count(len(p.Stages), "stage"))
 	}
 	stage = cmp.Or(stage, len(p.Stages))
+	if p, err = p.continued(ctx, stage); err != nil {
+		return nil, nil, err
+	}
 	if whole, why := p.whole(stage); !whole {
 		return nil, nil, p.refuse(stage, why)
 	}
-	data, _, release = runs.Open(run, outputName(stage))
+	data, _, release = runs.Open(p.id, outputName(stage))
 	if data == nil { // it has just been evicted
 		return nil, nil, Errorf(UnknownRun, "", "there is no run %s", texts.Quote(run))
 	}
