@@ -25,8 +25,14 @@ type EngineOptions struct {
 	Log                *zap.Logger
 }
 
-// A Connect connects to an engine of durable runs. close ends the connection.
-type Connect func(ctx context.Context, o EngineOptions) (engine gateway.Engine, close func(), err error)
+// Engines do durable runs, and shards of runs.
+type Engines struct {
+	Runs, Shards gateway.Engine
+	Close        func()
+}
+
+// A Connect connects to the engines of durable runs.
+type Connect func(ctx context.Context, o EngineOptions) (Engines, error)
 
 // durableFlags say which runs are durable, and what does them.
 type durableFlags struct {
@@ -74,20 +80,20 @@ func (f *durableFlags) connect(ctx context.Context, p *program, shared store.Sto
 		return o, func() {}, nil
 	case shared == nil:
 		return o, nil, usageError("name a store with --store", "--temporal needs the store where gateways and workers find durable runs")
-	case p.engine == nil:
+	case p.connectEngines == nil:
 		return o, nil, usageError("start mcsh-temporal serve, with the same flags", "this program has no client of Temporal")
 	}
 	settings, err := f.options(log)
 	if err != nil {
 		return o, nil, err
 	}
-	engine, end, err := p.engine(ctx, settings)
+	engines, err := p.connectEngines(ctx, settings)
 	if err != nil {
 		return o, nil, &failure{exitUnreachable, err, "start Temporal, or correct --temporal; mcsh-temporal-dev is one for this machine"}
 	}
-	o.Engine, o.Slots, o.Always = engine, f.jobs, f.runs == durableAlways
+	o.Engine, o.Shards, o.Slots, o.Always = engines.Runs, engines.Shards, f.jobs, f.runs == durableAlways
 	log.Info("durable runs are done by Temporal at "+f.address, zap.Int("jobs", f.jobs))
-	return o, end, nil
+	return o, engines.Close, nil
 }
 
 const maxPEM = 1 << 20

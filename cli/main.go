@@ -49,7 +49,7 @@ type program struct {
 	stores stores
 	typed  typed
 
-	engine Connect // nil: there is no engine of durable runs
+	connectEngines Connect // nil: there is no engine of durable runs
 }
 
 // run is the program without the worker and without an engine of durable runs. It returns the exit status.
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 func runWith(ctx context.Context, connect Connect, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	p := &program{stdin: stdin, env: map[string]string{}, engine: connect}
+	p := &program{stdin: stdin, env: map[string]string{}, connectEngines: connect}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		p.env[name] = value

@@ -115,7 +115,7 @@ func pipeSources(_ context.Context, _ *program, s settings) ([]upstream.Source, 
 	if err != nil {
 		return nil, configError("give --workspace a directory that exists", err)
 	}
-	return []upstream.Source{upstream.Static{{Name: pipeServer, Dial: dial, Found: true, InProcess: true}}}, nil
+	return []upstream.Source{upstream.Static{{Name: pipeServer, Dial: dial, Found: true, InProcess: true, Sticky: true}}}, nil
 }
 
 const pipeServer = "pipe"

@@ -175,7 +175,7 @@ func defaultSources(_ context.Context, p *program, s settings) ([]upstream.Sourc
 		if err != nil {
 			return nil, configError("fix the flag that says so, or name the servers you want in a configuration", err)
 		}
-		list = append(list, upstream.Server{Name: d.builtin, Dial: dial, Allow: d.allow, Found: true, InProcess: true})
+		list = append(list, upstream.Server{Name: d.builtin, Dial: dial, Allow: d.allow, Found: true, InProcess: true, Sticky: true})
 	}
 	return []upstream.Source{list}, nil
 }

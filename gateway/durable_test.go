@@ -134,11 +134,12 @@ type durableWorld struct {
 	t      *testing.T
 	store  store.Store
 	engine *engine
+	shards *engine
 	shop   *mcptest.Upstream
 }
 
 func newDurableWorld(t *testing.T, tools ...mcptest.Tool) *durableWorld {
-	return &durableWorld{t, storetest.Directory(t), newEngine(), mcptest.New(append(shopTools(), tools...)...)}
+	return &durableWorld{t, storetest.Directory(t), newEngine(), newEngine(), mcptest.New(append(shopTools(), tools...)...)}
 }
 
 // gateway starts a gateway that does so many jobs at once. stop ends it in order.
@@ -147,7 +148,7 @@ func (w *durableWorld) gateway(slots int, change ...func(*gateway.Options)) (age
 	kept := runs.New(runs.Options{Dir: w.t.TempDir(), Shared: w.store})
 	o := gateway.Options{
 		Upstream: mcptest.Pool(w.t, map[string]*mcptest.Upstream{"shop": w.shop}), Sandbox: ready{newSandbox(w.t)}, Kept: kept,
-		Durable: gateway.Durable{Engine: w.engine, Slots: slots},
+		Durable: gateway.Durable{Engine: w.engine, Shards: w.shards, SpreadFrom: 20, Slots: slots},
 	}
 	for _, do := range change {
 		do(&o)
@@ -313,6 +314,46 @@ func TestDurableStopped(t *testing.T) {
 	}
 }
 
+// TestDurableShards: workers run the items of a large for_each, whether its run is durable or not. When one of them stops, another one
+// goes on; at most the calls under way are made again, since the tool only reads.
+func TestDurableShards(t *testing.T) {
+	called, half := &tallies{}, make(chan struct{}, 1000)
+	w := newDurableWorld(t, mcptest.Tool{
+		Name: "get", ReadOnly: true, Schema: itemSchema, Do: func(args map[string]any) (string, error) {
+			id := fmt.Sprint(args["id"])
+			called.add(id)
+			select {
+			case half <- struct{}{}:
+			default:
+			}
+			return id, nil
+		},
+	})
+	front, _ := w.gateway(0)
+	_, stop := w.gateway(1)
+	w.gateway(1)
+	const pipeline = `[{"type":"command","command":"jq","args":["-n","[range(1;501)|{id:.}]"]},{"type":"tool","server":"shop","name":"get","for_each":true},
+		{"type":"command","command":"jq","args":["-c","length,(map(tonumber)|add)"]}]`
+	for _, durable := range []bool{false, true} {
+		go func() {
+			for range 100 {
+				<-half
+			}
+			stop()
+		}()
+		called.clear()
+		text, failed := w.call(front, pipeline, map[string]any{"durable": durable})
+		if failed || !strings.Contains(text, "500\n125250") {
+			t.Errorf("durable: %v: %s", durable, text)
+		}
+		for id := 1; id <= 500; id++ {
+			if n := called.of(fmt.Sprint(id)); n < 1 || n > 2 {
+				t.Errorf("durable: %v: item %d was called %d times", durable, id, n)
+			}
+		}
+	}
+}
+
 // tallies count by name.
 type tallies struct {
 	mu sync.Mutex
@@ -326,6 +367,12 @@ func (c *tallies) add(name string) {
 		c.n = map[string]int{}
 	}
 	c.n[name]++
+}
+
+func (c *tallies) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.n)
 }
 
 func (c *tallies) of(name string) int {

@@ -116,7 +116,7 @@ func (f *forEach) bind(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 	if e.filter, e.many, m.nested, err = r.bindEach(ctx, f.body); err != nil {
 		return nil, err
 	}
-	e.spreads = e.canSpread(r.onward)
+	e.spreads = r.record != nil && r.dry == nil && r.within == nil && r.deps.canSpread(m.step, r.onward)
 	if r.dry.alone(f.body) {
 		e.atOnce = 1
 	}

@@ -1,6 +1,11 @@
 package stages
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+)
 
 // Plan says what a pipeline would do, without doing it.
 type Plan struct {
@@ -32,7 +37,7 @@ type Most struct {
 
 // Plan describes the pipeline stage by stage.
 func (p *Pipeline) Plan() Plan {
-	plan := Plan{Stages: planOf(p.steps, Nested{}, 1, p.deps.Limits), Most: Most{Time: p.deps.Limits.Run}}
+	plan := Plan{Stages: planOf(p.steps, Nested{}, 1, p.deps), Most: Most{Time: p.deps.Limits.Run}}
 	plan.Most.Seconds = plan.Most.Time.Seconds()
 	for _, s := range plan.Stages {
 		plan.Most.Calls = min(plan.Most.Calls+s.Most.Calls, int64(p.deps.Limits.Calls))
@@ -41,9 +46,10 @@ func (p *Pipeline) Plan() Plan {
 }
 
 // planOf describes steps that run as often as times says.
-func planOf(steps []*Step, within Nested, times int64, l Limits) []PlanStage {
+func planOf(steps []*Step, within Nested, times int64, d Deps) []PlanStage {
 	var list []PlanStage
-	for _, s := range steps {
+	l := d.Limits
+	for i, s := range steps {
 		stage := PlanStage{
 			Place: s.place, Label: s.Label.String(),
 			Does: s.Does, Expects: s.Expects, Changes: s.Changes,
@@ -51,10 +57,13 @@ func planOf(steps []*Step, within Nested, times int64, l Limits) []PlanStage {
 		}
 		if s.each != nil {
 			stage.Most.Concurrency, stage.Most.Items = s.each.Concurrency, int64(l.Items)
+			if d.canSpread(s, steps[i+1:]) {
+				stage.Does += fmt.Sprintf("; behind the first %s, workers run them in parts of their own", texts.Count(d.Spread.From, "item"))
+			}
 		}
 		stage.Branch, stage.Input = within.names()
 		for _, n := range s.own().Nested {
-			stage.Stages = append(stage.Stages, planOf(n.Steps, n, s.inner(n, times, l), l)...)
+			stage.Stages = append(stage.Stages, planOf(n.Steps, n, s.inner(n, times, l), d)...)
 		}
 		list = append(list, stage)
 	}

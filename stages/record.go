@@ -52,7 +52,7 @@ func newRecord(p *Pipeline, fed, dry bool) (rec *record, end func()) {
 	}
 	rec = &record{storedRun: storedRun{runs: p.deps.Runs, plan: plan{Fed: fed, DryRun: dry, Stages: p.list}}, resumed: p.resumed}
 	if p.resumed != nil {
-		rec.Continues, rec.Fed = p.resumed.id, p.resumed.Fed
+		rec.Continues, rec.Fed, rec.Shard = p.resumed.id, p.resumed.Fed, p.resumed.Shard
 	}
 	rec.id, end = rec.runs.Begin()
 	return rec, end

@@ -54,35 +54,31 @@ type shard struct {
 }
 
 // atOnce returns how many shards of a for_each run at the same time, and how many items of each.
-func (s Spread) atOnce(f *forEach, given bool) (shards, items int) {
+func (s Spread) atOnce(f *forEach) (shards, items int) {
 	most := f.Concurrency
-	if !given && most > 1 && !f.changes {
+	if !f.given && most > 1 && !f.changes {
 		most = max(most, s.Concurrency)
 	}
 	items = min(f.Concurrency, shardAtOnce)
 	return most / items, items
 }
 
-// canSpread reports whether workers can run the items behind the first ones. onward are the steps behind the for_each.
-func (e *each) canSpread(onward []*Step) bool {
-	r := e.r
-	switch {
-	case r.deps.Spread.Workers == nil || r.record == nil || !r.deps.Runs.Outlive() || r.dry != nil || r.within != nil:
-		return false
-	case e.inner || e.m.step.place.nested() || stopEarly(onward):
+// canSpread reports whether workers can run the items of a for_each behind the first ones. onward are the steps behind it.
+func (d Deps) canSpread(s *Step, onward []*Step) bool {
+	if d.Spread.Workers == nil || d.Runs == nil || !d.Runs.Outlive() || s.each.inner || s.place.nested() || stopEarly(onward) {
 		return false
 	}
-	for s := range allSteps(e.body) {
+	for inner := range allSteps(s.each.body) {
 		switch {
-		case s.origin != nil, s.tool != nil && (s.tool.info.Sticky || s.tool.info.Runs):
+		case inner.origin != nil, inner.tool != nil && (inner.tool.info.Sticky || inner.tool.info.Runs):
 			return false
-		case s.Command != nil && (r.deps.Files != nil || len(s.Nested) > 0): // it may read files of this workspace, or inputs that run once
+		case inner.Command != nil && (d.Files != nil || len(inner.Nested) > 0): // it may read files of this workspace, or inputs that run once
 			return false
-		case s.Changes && s.tool == nil && len(s.Nested) == 0: // it saves files
+		case inner.Changes && inner.tool == nil && len(inner.Nested) == 0: // it saves files
 			return false
 		}
 	}
-	shards, _ := r.deps.Spread.atOnce(e.forEach, e.given)
+	shards, _ := d.Spread.atOnce(s.each)
 	return shards > 1
 }
 
@@ -118,7 +114,7 @@ type spreading struct {
 func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	atOnce, items := e.r.deps.Spread.atOnce(e.forEach, e.given)
+	atOnce, items := e.r.deps.Spread.atOnce(e.forEach)
 	s := &spreading{each: e, q: q, out: out, cancel: cancel, known: map[int]string{}, ok: q.ok, failed: q.failed, begun: q.begun}
 	s.raw = completed(e.m.step.raw, fmt.Appendf(nil, `{"concurrency": %d}`, items))
 	if err := s.open(); err != nil {

@@ -48,6 +48,10 @@ type Server struct {
 
 	Protocol Protocol
 
+	// Sticky says that calls of one run belong to one process of ours: the server keeps something between them, or is about this
+	// machine. Then no worker elsewhere makes some of them.
+	Sticky bool
+
 	Asks  Asking   // whether it asks its callers something
 	Roots []string // URIs of the directories that it may use: the answer when it asks for them; empty: it may not ask
 

@@ -127,7 +127,7 @@ func (sc *serverConn) reader() *toollist.Reader {
 		Server: s.Name, Cache: o.Schemas, Allowance: o.Schemas.Limits().Allowance(), Tools: o.Tools, Bytes: o.ToolList, Trust: sc.pins,
 		Policy: toollist.Policy{
 			ReadOnly: globs.Compile(s.ReadOnly...), Allow: globs.Compile(s.Allow...), Deny: globs.Compile(s.Deny...),
-			OnlyReading: o.ReadOnly, Fixed: s.With, Overrides: s.Overrides,
+			OnlyReading: o.ReadOnly, Sticky: s.Sticky, Fixed: s.With, Overrides: s.Overrides,
 		},
 	}
 }

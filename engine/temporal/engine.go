@@ -87,6 +87,13 @@ func Dial(ctx context.Context, o Options) (*Engine, error) {
 	return &Engine{o: o, client: c}, nil
 }
 
+// At returns an engine with a queue of its own, whose jobs take no slots of others, over the same connection.
+func (e *Engine) At(queue string) *Engine {
+	own := *e
+	own.o.Queue += "-" + queue
+	return &own
+}
+
 // Close ends the connection. Nothing may use the engine any more.
 func (e *Engine) Close() { e.client.Close() }
 

@@ -159,6 +159,9 @@ func (e *entry) validate() {
 	case len(ways) == 1:
 		e.conflicts(ways[0])
 	}
+	if _, given := e.set["sticky"]; !given {
+		e.Sticky = e.URL == ""
+	}
 	if e.Builtin != "" && len(e.reader.errs) == e.errs {
 		var err error
 		if e.dial, err = e.dialBuiltin(); err != nil {

@@ -61,6 +61,7 @@ var fields = map[string]field{
 	"expose":      {read: (*entry).readExpose},
 	"overrides":   {read: (*entry).readOverrides},
 	"with":        {read: into("an object of arguments", func(e *entry) *map[string]json.RawMessage { return &e.With })},
+	"sticky":      {read: into("true or false", func(e *entry) *bool { return &e.Sticky })},
 	"probe":       {read: into("true or false", func(e *entry) *bool { return &e.Probe })},
 
 	"asks":  {read: (*entry).readAsks},

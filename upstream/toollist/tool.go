@@ -197,7 +197,7 @@ func (t *Tool) Details(ctx context.Context) *CatalogTool {
 		ReadOnly: t.ReadOnly, Doubt: t.hints.doubt, Long: said.Long, Brief: said.Brief, Memo: new(Memo),
 		Tool: stages.Tool{
 			Server: t.from.Server, Name: t.Name, Annotated: t.hints.annotated || t.ReadOnly, ReadOnly: t.ReadOnly,
-			Idempotent: t.hints.idempotent, Additive: t.hints.additive, Signature: said.Signature, Input: said.Input,
+			Idempotent: t.hints.idempotent, Additive: t.hints.additive, Sticky: t.from.Policy.Sticky, Signature: said.Signature, Input: said.Input,
 		},
 	}
 	if err != nil {

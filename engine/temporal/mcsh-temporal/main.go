@@ -14,15 +14,17 @@ import (
 
 func main() { cli.Main(connect) }
 
-func connect(ctx context.Context, o cli.EngineOptions) (gateway.Engine, func(), error) {
+func connect(ctx context.Context, o cli.EngineOptions) (cli.Engines, error) {
 	e, err := temporal.Dial(ctx, temporal.Options{
 		Address: o.Address, Namespace: o.Namespace, TLS: o.TLS, APIKey: o.APIKey, Log: slog.New(zapslog.NewHandler(o.Log.Core())),
 	})
 	if err != nil {
-		return nil, nil, err
+		return cli.Engines{}, err
 	}
-	return engine{e}, e.Close, nil
+	return cli.Engines{Runs: engine{e}, Shards: engine{e.At("shards")}, Close: e.Close}, nil
 }
+
+var _ gateway.Engine = engine{}
 
 // engine is what a gateway asks of Temporal.
 type engine struct{ *temporal.Engine }
