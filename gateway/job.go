@@ -149,7 +149,9 @@ func (g *Gateway) replyOf(ctx context.Context, name string) (*mcp.CallToolResult
 // unstored is the failure of the shared store, for callers.
 func (g *Gateway) unstored(err error) error {
 	g.o.Log.Warn("the shared store", zap.Error(err))
-	return stages.Errorf(stages.ServerUnavailable, "try again later", "the store that gateways share cannot be used now")
+	e := stages.Errorf(stages.ServerUnavailable, "try again later", "the store that gateways share cannot be used now")
+	e.Err = stages.StoreFailure(err)
+	return e
 }
 
 func errorField(err error) zap.Field { return zap.Error(err) }
@@ -175,16 +177,16 @@ func (g *Gateway) workAt(ctx context.Context, engine Engine) error {
 		ctx, end := context.WithCancelCause(context.WithoutCancel(given))
 		defer end(nil)
 		stop := context.AfterFunc(given, func() {
-			if stopping() {
-				end(ErrGone) // calls that may change something get their time to end
+			if cause := context.Cause(given); cause == context.Canceled && !stopping() {
+				end(cause)
 			}
-			end(context.Cause(given))
+			end(ErrGone) // calls that may change something get their time to end
 		})
 		defer stop()
-		err := g.work(ctx, name, beat)
+		err := g.attempt(ctx, engine, name, beat)
 		switch {
-		case err != nil && stopping():
-			g.o.Log.Info("a durable run is left to other workers", zap.String("job", name))
+		case errors.Is(err, errLeft):
+			g.o.Log.Info("a durable run is left to other attempts", zap.String("job", name))
 		case err != nil:
 			g.o.Log.Warn("a durable run is tried again", zap.String("job", name), zap.Error(err))
 		}
@@ -192,11 +194,8 @@ func (g *Gateway) workAt(ctx context.Context, engine Engine) error {
 	})
 }
 
-// errStopping is why a job is left to other workers.
-var errStopping = errors.New("this gateway is stopping")
-
 // work continues the run of a job until it has ended, and stores its reply. After an error another worker does that.
-func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) error {
+func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	var j job
 	if found, err := g.getJob(ctx, name, &j); !found || err != nil {
 		return err // a job that is gone has no reader any more
@@ -206,12 +205,12 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 	}
 	req := j.Caller.request(nil)
 	if g.runsName(req.Extra) != j.Caller.Owner {
-		return g.putResult(ctx, name, failure(failureText(pipelineSubject, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
-			"the worker would run it with other groups than the gateway"), j.MaxOutput)))
+		return g.putFailure(ctx, name, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
+			"the worker would run it with other groups than the gateway"))
 	}
 	ctx, end, open := g.calls.begin(g.inView(ctx, req.Extra), callerOf(req.Extra))
 	if !open {
-		return errStopping
+		return errLeft
 	}
 	defer end()
 	kept := g.o.Kept.Of(j.Caller.Owner)
@@ -224,18 +223,41 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 	if last != j.Run {
 		pipeline = resuming(last)
 	}
+	var run string
+	var reply []byte
 	if j.Shard {
-		data, err := g.workOnShard(ctx, req, j, pipeline, beat)
-		if err != nil {
-			return err
-		}
-		return g.putReply(ctx, name, data)
+		run, reply, err = g.workOnShard(ctx, req, j, pipeline, a)
+	} else {
+		run, reply, err = g.workOn(ctx, req, j, pipeline, a)
 	}
-	result, err := g.workOn(ctx, req, j, pipeline, beat)
+	if err == nil {
+		err = settle(ctx, kept, last, run)
+	}
 	if err != nil {
 		return err
 	}
-	return g.putResult(ctx, name, result)
+	return g.putReply(ctx, name, reply)
+}
+
+// settle returns when the run with which an attempt has continued another one is where others find it. It fails if another attempt
+// continues that: then its reply is the one that counts.
+func settle(ctx context.Context, kept *runs.Caller, last, run string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyWait) // a run that was cancelled has a reply, too
+	defer cancel()
+	holder, _, err := kept.Claim(ctx, last, "")
+	switch {
+	case err == nil && holder != run:
+		return errLeft
+	case err == nil && run != "":
+		err = kept.Publish(ctx, run)
+	}
+	if errors.Is(err, runs.ErrTaken) {
+		return errLeft
+	}
+	if err != nil {
+		return stages.StoreFailure(err)
+	}
+	return nil
 }
 
 // using keeps a run in the stores until its return value is called.
@@ -252,27 +274,27 @@ func (g *Gateway) using(ctx context.Context, kept *runs.Caller, run string) (ove
 // takeOver returns the last of the runs that continue a run, none of which is under way any more: those who went on with them are dead.
 func takeOver(ctx context.Context, kept *runs.Caller, run string) (last string, err error) {
 	if _, err := kept.Fetch(ctx, run); err != nil {
-		return "", err
+		return "", stages.StoreFailure(err)
 	}
 	for {
 		holder, _, err := kept.Claim(ctx, run, "")
 		switch {
 		case err != nil:
-			return "", err
+			return "", stages.StoreFailure(err)
 		case holder == "":
 			return run, nil
 		case holder == run:
-			return "", errors.New("an earlier attempt is still under way in this process")
+			return "", errBusy
 		}
 		if _, err := kept.TakeOver(ctx, holder); err != nil {
-			return "", err
+			return "", stages.StoreFailure(err)
 		}
 		run = holder
 	}
 }
 
-// workOn runs the pipeline of a job and returns its reply.
-func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, beat func([]byte)) (*mcp.CallToolResult, error) {
+// workOn runs the pipeline of a job, and returns its run, if there is one, and its reply.
+func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, a *attempt) (run string, reply []byte, err error) {
 	ctx = Observed(ctx, RunObserver{Client: j.Caller.Client})
 	call := schemas.Call{Pipeline: pipeline, Mode: schemas.ModeRun, Durable: true, MaxOutput: j.MaxOutput}
 	left := j.Timeout - time.Since(j.Begun)
@@ -282,7 +304,7 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	})
 	switch {
 	case context.Cause(ctx) == ErrGone:
-		return nil, errStopping
+		return "", nil, errLeft
 	case late != nil:
 		errs = []*stages.Error{late}
 	case errs == nil:
@@ -292,39 +314,48 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	}
 	if errs != nil {
 		if stages.Unkept(stages.Join(errs)) {
-			return nil, stages.Join(errs)
+			return "", nil, stages.Join(errs)
 		}
-		return failure(mistakesText(pipelineSubject, pipelineSubject, errs, j.MaxOutput)), nil
+		reply, err = replyWith(failure(mistakesText(pipelineSubject, pipelineSubject, errs, j.MaxOutput)))
+		return "", reply, err
 	}
 	call.Timeout = left.Seconds()
 	e := &execution{req: req, pipeline: p, call: call, begun: time.Now(), trace: j.Trace}
-	follow, over := reporting(beat)
-	defer over()
-	e.follow = follow
+	defer a.following(&e.follow)()
 	result, err := g.run(ctx, e)
 	switch {
 	case e.err != nil && (context.Cause(ctx) == ErrGone || g.calls.closing()):
-		return nil, errStopping
+		return "", nil, errLeft
 	case stages.Unkept(e.err):
-		return nil, e.err
+		return "", nil, e.err
+	case err != nil:
+		return "", nil, err
 	}
-	return result, err
+	reply, err = replyWith(result)
+	return e.ran, reply, err
 }
 
-// putResult stores the result of a call as the reply to a job.
-func (g *Gateway) putResult(ctx context.Context, name string, result *mcp.CallToolResult) error {
+// replyWith writes the result of a call as the reply to a job.
+func replyWith(result *mcp.CallToolResult) ([]byte, error) {
 	data, err := json.Marshal(result)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(data) > store.MaxObject {
 		text := fmt.Sprintf("The reply has %s, more than the %s that are kept of it. The run is kept: begin with from, and reduce its output.",
 			texts.Bytes(int64(len(data))), texts.Bytes(store.MaxObject))
-		if data, err = json.Marshal(failure(text)); err != nil {
-			return err
-		}
+		return json.Marshal(failure(text))
 	}
-	return g.putReply(ctx, name, data)
+	return data, nil
+}
+
+// putFailure stores an error as the reply to a job.
+func (g *Gateway) putFailure(ctx context.Context, name string, e *stages.Error) error {
+	reply, err := replyWith(failure(failureText(pipelineSubject, e, g.defaultOutput())))
+	if err != nil {
+		return err
+	}
+	return g.putReply(ctx, name, reply)
 }
 
 // putReply stores the reply to a job. A run that was cancelled has a reply, too.
@@ -337,7 +368,7 @@ func (g *Gateway) putReply(ctx context.Context, name string, data []byte) (err e
 			return nil
 		}
 		if pausing.For(ctx, time.Second) != nil {
-			return err
+			return stages.StoreFailure(err)
 		}
 	}
 }

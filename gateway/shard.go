@@ -9,7 +9,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -55,25 +54,25 @@ func (s shards) Continue(ctx context.Context, run string) (ended stages.Ended, e
 // cancelWait is how long a run that ends waits to cancel a shard.
 const cancelWait = 5 * time.Second
 
-// workOnShard runs the pipeline of a shard, and returns how it ended.
-func (g *Gateway) workOnShard(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, beat func([]byte)) ([]byte, error) {
+// workOnShard runs the pipeline of a shard, and returns its run, if there is one, and how it ended.
+func (g *Gateway) workOnShard(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, a *attempt) (run string, reply []byte, err error) {
 	deps := g.callDeps(ctx, req, schemas.Call{Mode: schemas.ModeRun, Durable: true})
 	deps.Spread = stages.Spread{}
-	ended, err := g.runShard(ctx, deps, j, pipeline, beat)
+	ended, err := g.runShard(ctx, deps, j, pipeline, a)
 	switch {
 	case err != nil && (context.Cause(ctx) == ErrGone || g.calls.closing()):
-		return nil, errStopping
+		return "", nil, errLeft
 	case stages.Unkept(err):
-		return nil, err
+		return "", nil, err
 	case err != nil:
 		ended.Err = asError(err).Bare()
 	}
 	var data bytes.Buffer
 	err = gob.NewEncoder(&data).Encode(ended)
-	return data.Bytes(), err
+	return ended.Run, data.Bytes(), err
 }
 
-func (g *Gateway) runShard(ctx context.Context, deps stages.Deps, j job, pipeline []byte, beat func([]byte)) (ended stages.Ended, err error) {
+func (g *Gateway) runShard(ctx context.Context, deps stages.Deps, j job, pipeline []byte, a *attempt) (ended stages.Ended, err error) {
 	limit := j.Timeout - time.Since(j.Begun)
 	p, errs, late := CallTime{Timeout: limit, Begun: time.Now(), Limits: deps.Limits}.Check(ctx, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
 		return stages.Compile(ctx, pipeline, deps)
@@ -86,30 +85,10 @@ func (g *Gateway) runShard(ctx context.Context, deps stages.Deps, j job, pipelin
 	}
 	outlast, end := g.outlasting(ctx)
 	defer end()
-	follow, over := reporting(beat)
-	defer over()
-	options := stages.RunOptions{Outlast: outlast, Timeout: limit, Trace: j.Trace, KeepClaim: true, Begun: follow}
+	options := stages.RunOptions{Outlast: outlast, Timeout: limit, Trace: j.Trace, KeepClaim: true}
+	defer a.following(&options.Begun)()
 	ctx, options, observed := g.o.Watch.Run(ctx, newRequest(), "", options)
 	report, err := p.Run(ctx, nil, io.Discard, options)
 	observed(report, 0, false, err)
 	return stages.Ended{Run: report.Run, Stages: report.Stages}, err
-}
-
-// reporting returns a function that has beat called with the progress of a run, until over is called.
-func reporting(beat func([]byte)) (follow func(func() []stages.StageReport), over func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	begun := time.Now()
-	return func(list func() []stages.StageReport) {
-		go func() {
-			for tick := time.NewTicker(progressEvery / 2); ; {
-				select {
-				case <-tick.C:
-					beat([]byte(texts.JSON(progressOf(list(), time.Since(begun)))))
-				case <-ctx.Done():
-					tick.Stop()
-					return
-				}
-			}
-		}()
-	}, cancel
 }
