@@ -28,15 +28,16 @@ func runAll(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	const module = "github.com/mcsh-dev/mcsh/engine/temporal/"
 	if b := os.Getenv("DT_BIN"); b != "" { // TEMPORARY
 		temporalPath, gatewayPath = filepath.Join(b, "mcsh-temporal-dev"), filepath.Join(b, "mcsh-temporal")
 		return m.Run()
 	}
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, module+"mcsh-temporal", module+"dev/cmd/mcsh-temporal-dev")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		panic(err)
+	for _, program := range [][2]string{{"..", "."}, {"../../dev", "./cmd/mcsh-temporal-dev"}} { // a directory of its module, and where it is
+		build := exec.Command("go", "build", "-C", program[0], "-ldflags=-s -w", "-o", dir, program[1])
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			panic(err)
+		}
 	}
 	temporalPath, gatewayPath = filepath.Join(dir, "mcsh-temporal-dev"), filepath.Join(dir, "mcsh-temporal")
 	return m.Run()
