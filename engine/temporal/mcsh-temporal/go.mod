@@ -6,6 +6,8 @@ require (
 	github.com/mcsh-dev/mcsh v0.0.0
 	github.com/mcsh-dev/mcsh/engine/temporal v0.0.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
+	go.temporal.io/api v1.63.5
+	go.temporal.io/sdk v1.50.0
 	go.uber.org/zap/exp v0.3.0
 )
 
@@ -92,8 +94,6 @@ require (
 	go.opentelemetry.io/otel/sdk v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
-	go.temporal.io/api v1.63.5 // indirect
-	go.temporal.io/sdk v1.50.0 // indirect
 	go.uber.org/multierr v1.10.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
