@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// TestWorkerKilled: another worker goes on with the run of one that was killed. It calls no tool again for an item that has a result, and
-// one with effects not even for those in flight, which it names.
+// TestWorkerKilled: another worker goes on with the run of one that was killed. It calls a tool that only reads again for the items of the
+// last seconds, whose results were not in the store yet, and one with effects not even for those in flight, which it names.
 func TestWorkerKilled(t *testing.T) {
 	const items, concurrency = 300, 4
-	for tool, may := range map[string]tally{"look": {repeated: 2 * concurrency}, "post": {unknown: concurrency}} {
+	for tool, unknown := range map[string]int{"look": 0, "post": concurrency} {
 		t.Run(tool, func(t *testing.T) {
 			w := newWorld(t)
 			front := w.agent(w.gateway(0))
@@ -19,6 +19,7 @@ func TestWorkerKilled(t *testing.T) {
 			run := front.submit(each(arguments{N: items, Ms: 100}, `,"concurrency":4`, tool))
 			until(t, "the for_each is in its middle", func() bool { return len(w.tools.made(tool)) >= items/2 })
 			w.gateway(1)
+			late := w.tools.since(time.Now().Add(-5 * time.Second)) // two of which are between two entries, the others for a busy machine
 			doomed.kill()
 			killed := time.Now()
 			until(t, "the next attempt calls", func() bool { return !w.tools.first(killed).IsZero() })
@@ -26,8 +27,8 @@ func TestWorkerKilled(t *testing.T) {
 			front.wait(run)
 			got := front.check(front.results(run), tool, items)
 			t.Logf("%s: %+v", tool, got)
-			if got.lost > 0 || got.repeated > may.repeated || got.unknown > may.unknown {
-				t.Errorf("got %+v, want at most %+v", got, may)
+			if got.lost > 0 || got.unknown > unknown || tool == "post" && got.repeated > 0 || got.repeated > late {
+				t.Errorf("got %+v; in the seconds before %d calls were made", got, late)
 			}
 		})
 	}

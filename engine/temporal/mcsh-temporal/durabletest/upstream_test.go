@@ -14,11 +14,10 @@ import (
 
 // An arguments is what the tools of the test take, and an item of the lists that numbers makes.
 type arguments struct {
-	X    int    `json:"x"`
-	Ms   int    `json:"ms,omitempty"`   // that a call takes
-	Size int    `json:"size,omitempty"` // bytes of the answer besides
-	N    int    `json:"n,omitempty"`    // items of a list
-	Of   string `json:"of,omitempty"`   // the run of the test
+	X    int `json:"x"`
+	Ms   int `json:"ms,omitempty"`   // that a call takes
+	Size int `json:"size,omitempty"` // bytes of the answer besides
+	N    int `json:"n,omitempty"`    // items of a list
 }
 
 // An upstream is the MCP server of a test.
@@ -27,9 +26,8 @@ type upstream struct {
 	url string
 
 	mu     sync.Mutex
-	calls  []call                      // guarded by mu
-	before func(tool string, x int)    // is called within a call, before it is counted; guarded by mu
-	ended  map[string]map[int]struct{} // calls that ended with their context
+	calls  []call                   // guarded by mu
+	before func(tool string, x int) // is called within a call; guarded by mu
 }
 
 // A call is one that has come to a tool.
@@ -91,7 +89,7 @@ func (u *upstream) counted(tool string) func(context.Context, json.RawMessage) (
 				return "", ctx.Err()
 			}
 		}
-		answer, err := json.Marshal(map[string]any{"x": a.X, "by": tool, "pad": strings.Repeat("p", a.Size)})
+		answer, err := json.Marshal(map[string]any{"x": a.X, "ms": a.Ms, "by": tool, "pad": strings.Repeat("p", a.Size)})
 		if err != nil {
 			return "", err
 		}
@@ -123,6 +121,18 @@ func (u *upstream) first(since time.Time) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// since counts the calls since a time.
+func (u *upstream) since(at time.Time) (n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, c := range u.calls {
+		if c.at.After(at) {
+			n++
+		}
+	}
+	return n
 }
 
 func (u *upstream) onCall(do func(tool string, x int)) {

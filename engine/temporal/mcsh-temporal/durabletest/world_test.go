@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,7 +158,12 @@ func resume(run string) string { return fmt.Sprintf(`[{"type":"from","run":%q,"r
 // wait waits for the reply to a run.
 func (a agent) wait(run string) (text string, failed bool) {
 	a.Helper()
-	for end := time.Now().Add(patience); ; {
+	return a.waitFor(run, patience)
+}
+
+func (a agent) waitFor(run string, limit time.Duration) (text string, failed bool) {
+	a.Helper()
+	for end := time.Now().Add(limit); ; {
 		text, failed, err := a.call(from(run), object{"wait": 60})
 		fine(a.T, err)
 		var s status
@@ -195,8 +199,6 @@ type result struct {
 	}
 }
 
-var note = regexp.MustCompile(`(?s)^.*?run r_[a-z2-7]{26} \(q_[a-z2-7]{12} in logs\)[^\n]*\n`)
-
 // results returns the results of a run, whose output is too long for a reply.
 func (a agent) results(run string) []result {
 	a.Helper()
@@ -231,7 +233,7 @@ func (a agent) output(run string) string {
 // A tally says what became of the items of a run.
 type tally struct{ lost, repeated, unknown int }
 
-// check compares the results with the calls. A tool that only reads may be called again for as many items as were in flight.
+// check compares the results with the calls.
 func (a agent) check(list []result, tool string, items int) (sum tally) {
 	a.Helper()
 	made := a.tools.made(tool)
