@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // A controlTest is a state directory with gateways.
@@ -164,11 +165,11 @@ func TestGateways(t *testing.T) {
 	}
 }
 
-// TestGatewaysMany: 32 gateways of one directory are found.
+// TestGatewaysMany: 12 gateways of one directory, 32 at night, are found.
 func TestGatewaysMany(t *testing.T) {
 	t.Parallel() // it waits
 	c := newControlTest(t)
-	const many = 32
+	many := parttest.Times(12, 32)
 	for range many {
 		c.serve()
 	}

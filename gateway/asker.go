@@ -51,8 +51,11 @@ var errUnanswered = errors.New("nobody has answered the question")
 // ableKey is the context key of what the client of a request can answer: a [stages.Asker] without functions.
 type ableKey struct{}
 
-// forClient returns the context of a request with what its client can answer. Servers learn that, too.
+// forClient returns the context of a request with what its client can: have tasks, and answer questions, which servers learn, too.
 func (g *Gateway) forClient(ctx context.Context, req mcp.Request) context.Context {
+	if g.takesTasks(ctx, req) {
+		ctx = context.WithValue(ctx, taskKey{}, true)
+	}
 	if g.o.Upstream == nil {
 		return ctx
 	}
@@ -80,14 +83,12 @@ func (g *Gateway) able(req mcp.Request) *stages.Asker {
 // abilities reads the capabilities of a client. In the stateless era each request has them, and the SDK decodes them with every
 // look: a tenth of the time of a small call.
 func abilities(req mcp.Request) (a stages.Asker) {
-	if p := req.GetParams(); p != nil && !reflect.ValueOf(p).IsNil() {
-		if c, ok := p.GetMeta()[mcp.MetaKeyClientCapabilities].(map[string]any); ok {
-			has := func(of map[string]any, name string) bool { _, is := of[name].(map[string]any); return is }
-			modes, elicits := c["elicitation"].(map[string]any)
-			a.Sampling, a.URL = has(c, "sampling"), has(modes, "url")
-			a.Form = elicits && (has(modes, "form") || !a.URL)
-			return a
-		}
+	if c, ok := metaOf(req)[mcp.MetaKeyClientCapabilities].(map[string]any); ok {
+		has := func(of map[string]any, name string) bool { _, is := of[name].(map[string]any); return is }
+		modes, elicits := c["elicitation"].(map[string]any)
+		a.Sampling, a.URL = has(c, "sampling"), has(modes, "url")
+		a.Form = elicits && (has(modes, "form") || !a.URL)
+		return a
 	}
 	r, ok := req.(interface {
 		ClientCapabilities() *mcp.ClientCapabilities
@@ -102,6 +103,15 @@ func abilities(req mcp.Request) (a stages.Asker) {
 		}
 	}
 	return a
+}
+
+// metaOf returns the metadata of a request; nil: it has none.
+func metaOf(req mcp.Request) map[string]any {
+	p := req.GetParams()
+	if p == nil || reflect.ValueOf(p).IsNil() {
+		return nil
+	}
+	return p.GetMeta()
 }
 
 // asker returns what asks the client of a call on behalf of servers; nil if it takes no questions. ctx is that of the tool's

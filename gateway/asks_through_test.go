@@ -75,7 +75,8 @@ func hostHTTP(stateless bool) func(t testing.TB) dialing {
 }
 
 // TestAsksThrough: two callers with several calls each, of pipelines and of a tool by its own name, see only their own questions,
-// whatever the eras of the clients and of the server are.
+// whatever the eras of the clients and of the server are. By day clients in memory and over stdio meet a server that is a program,
+// and those over HTTP one over HTTP.
 func TestAsksThrough(t *testing.T) {
 	t.Parallel() // it waits
 	calls := parttest.Times(4, 8)
@@ -88,6 +89,9 @@ func TestAsksThrough(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for era, connect := range ways {
+				if strings.Contains(era, "HTTP") != strings.HasPrefix(name, "HTTP") && !parttest.Night() {
+					continue
+				}
 				t.Run(era, func(t *testing.T) {
 					g := exposing(t, upstream.Static{server(t)}, func(_ *upstream.Options, o *gateway.Options) { o.CallerRuns = 2 * calls })
 					twoCallers(t, g, connect, calls, 1, func(s *mcp.ClientSession, name string, n int) { askThrough(t, s, name, n%2 == 0) })

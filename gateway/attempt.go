@@ -42,6 +42,7 @@ var errBusy = errors.New("an earlier attempt is still under way in this process"
 
 // attempt does a job once. It waits while the shared store cannot be used.
 func (g *Gateway) attempt(ctx context.Context, engine Engine, name string, beat func([]byte)) error {
+	shard := engine == g.o.Durable.Shards
 	details, _, err := engine.Progress(ctx, name)
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func (g *Gateway) attempt(ctx context.Context, engine Engine, name string, beat 
 	}
 	before := a.state.Fruitless
 	if before >= maxFruitless {
-		return g.putFailure(ctx, name, stages.Errorf(stages.Internal, "its operator finds the cause in the logs of the workers",
+		return g.putFailure(ctx, name, shard, stages.Errorf(stages.Internal, "its operator finds the cause in the logs of the workers",
 			"the run was given up: %d attempts in a row have ended with their worker before they had done more than those before", before))
 	}
 	a.note(func(s *attemptState) { s.Fruitless++ })
@@ -73,7 +74,7 @@ func (g *Gateway) attempt(ctx context.Context, engine Engine, name string, beat 
 	case errors.Is(err, errLeft):
 		a.note(func(s *attemptState) { s.Fruitless = min(s.Fruitless, before) })
 	case err != nil && a.fruitless() >= maxFruitless:
-		return g.putFailure(ctx, name, givenUp(err))
+		return g.putFailure(ctx, name, shard, givenUp(err))
 	}
 	return err
 }

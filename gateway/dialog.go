@@ -262,8 +262,8 @@ func (g *Gateway) converse(ctx context.Context, req *mcp.CallToolRequest, s *slo
 	return g.follow(ctx, req, d)
 }
 
-// stateless reports whether the client of a call is of the stateless era.
-func (g *Gateway) stateless(ctx context.Context, req *mcp.CallToolRequest) bool {
+// stateless reports whether the client of a request is of the stateless era.
+func (g *Gateway) stateless(ctx context.Context, req mcp.Request) bool {
 	c, direct := ctx.Value(callKey{}).(*Call)
 	return direct && c.marked || isModern(req)
 }

@@ -36,6 +36,7 @@ type Call struct {
 	extra  *mcp.RequestExtra     // headers and token, over HTTP
 	server *mcp.ServerSession
 	wants  *mcp.NotificationSubscriptions // of subscriptions/listen
+	tasks  bool                           // it wants those about tasks, without the extension
 	modern bool                           // of the stateless protocol
 	marked bool                           // the result has a resultType
 	status int                            // of the response over HTTP, once there is an answer
@@ -270,6 +271,9 @@ func (c *Call) encode(result mcp.Result, err error) []byte {
 		a.Result = c.result(r)
 	case *mcp.SubscriptionsListenResult:
 		a.Result = map[string]any{"resultType": "complete", "_meta": c.meta(r.Meta)}
+	case *task:
+		r.Meta = c.meta(r.Meta)
+		a.Result = r
 	case *relayed:
 		r.modern, r.Meta = c.marked, c.meta(r.Meta)
 		a.Result = r
@@ -279,7 +283,7 @@ func (c *Call) encode(result mcp.Result, err error) []byte {
 		if !errors.As(err, &a.Error) {
 			a.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 		}
-		if c.modern && a.Error.Code == jsonrpc.CodeInvalidParams {
+		if c.modern && (a.Error.Code == jsonrpc.CodeInvalidParams || a.Error.Code == mcp.CodeMissingRequiredClientCapabilities) {
 			c.status = http.StatusBadRequest
 		}
 	}

@@ -24,7 +24,8 @@ type Engine interface {
 	// Wait returns nil when the job is done. Other errors than that of ctx say why it will not be, or that the engine cannot be asked.
 	Wait(ctx context.Context, job string) error
 
-	// Progress returns what a worker has said last about a job under way, nil before that, and how many times the job was begun.
+	// Progress returns what a worker has said last about a job under way, nil before that, and how many times the job was begun, which
+	// is 0 also for a job that has ended.
 	Progress(ctx context.Context, job string) (details []byte, attempts int, err error)
 
 	// Cancel ends the context of a job that is being done.
@@ -92,7 +93,7 @@ func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stage
 	if p.From() != run { // it was stored just now
 		j.Pipeline = resuming(run)
 	}
-	name, err := g.putJob(ctx, j)
+	name, err := g.putJob(ctx, &j)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +103,14 @@ func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stage
 			"the run could not be begun: the engine of durable runs cannot be used now")
 	}
 	notify.kept(run)
-	result, _, err := g.await(ctx, name, j, call, notify)
-	return result, err
+	reply, over, err := g.await(ctx, name, j, seconds(call.Wait), notify)
+	switch {
+	case err != nil:
+		return nil, err
+	case over:
+		return reply.Result, nil
+	}
+	return g.underWay(ctx, name, j)
 }
 
 // resuming is the pipeline that continues a run.
@@ -122,36 +129,44 @@ func (g *Gateway) awaitFirst(ctx context.Context, req *mcp.CallToolRequest, call
 		return nil, nil
 	}
 	name, j, err := g.lastJob(ctx, first.Run)
-	if name == "" || err != nil || j.Caller.Owner != g.runsName(req.Extra) {
+	if name == "" || err != nil || j.Shard || j.Caller.Owner != g.runsName(req.Extra) {
 		return nil, err
 	}
 	if first.Resume {
 		call.Wait = 1 // a job without a reply may be over
 	}
-	reply, over, err := g.await(ctx, name, j, call, notify)
+	reply, over, err := g.await(ctx, name, j, seconds(call.Wait), notify)
 	switch {
-	case err == nil && first.Resume && !over:
-		return nil, stages.Errorf(stages.InvalidPipeline, fmt.Sprintf(`[{"type":"from","run":%q}] waits for its reply`, j.Run), "run %s is still running", j.Run)
-	case err == nil && over && !first.Alone:
+	case err != nil:
+		return nil, err
+	case over && first.Alone:
+		return reply.Result, nil
+	case over:
 		return nil, nil
+	case first.Resume:
+		return nil, stages.Errorf(stages.InvalidPipeline, fmt.Sprintf(`[{"type":"from","run":%q}] waits for its reply`, j.Run), "run %s is still running", j.Run)
+	case first.Alone:
+		return g.underWay(ctx, name, j)
 	}
-	return reply, err
+	return g.jobStatus(ctx, name, j), nil // its reply is not that to this call
 }
 
-// await waits for the reply to a durable run, as long as the call says, and returns what is known by then, and whether the run is over.
-func (g *Gateway) await(ctx context.Context, name string, j job, call schemas.Call, notify *notifier) (reply *mcp.CallToolResult, over bool, err error) {
+// await waits for the reply to a durable run for some time, and reports whether the run is over.
+func (g *Gateway) await(ctx context.Context, name string, j job, most time.Duration, notify *notifier) (reply *jobReply, over bool, err error) {
 	if reply, err := g.replyOf(ctx, name); reply != nil || err != nil {
 		return reply, true, err
 	}
-	waiting, end := context.WithTimeout(ctx, seconds(call.Wait))
+	waiting, end := context.WithTimeout(ctx, most)
 	defer end()
-	go g.followJob(waiting, name, notify)
+	if notify != nil {
+		go g.followJob(waiting, name, notify)
+	}
 	ended := g.o.Durable.Engine.Wait(waiting, name)
 	switch {
 	case ctx.Err() != nil:
 		return nil, false, context.Cause(ctx)
 	case waiting.Err() != nil:
-		return g.jobStatus(ctx, name, j), false, nil
+		return nil, false, nil
 	}
 	reply, err = g.replyOf(ctx, name)
 	switch {
@@ -159,10 +174,14 @@ func (g *Gateway) await(ctx context.Context, name string, j job, call schemas.Ca
 		return nil, false, err
 	case reply != nil:
 		return reply, true, nil
-	case ended == nil:
-		ended = errors.New("its reply is kept no more")
 	}
-	return nil, true, stages.Errorf(stages.Cancelled, "continue it: "+stages.ResumeStage(j.Run), "run %s has ended without a reply: %w", j.Run, ended)
+	gone := stages.Errorf(stages.Cancelled, "continue it: "+stages.ResumeStage(j.Run), "run %s has ended without a reply: %w",
+		j.Run, cmp.Or(ended, errors.New("its reply is kept no more")))
+	if far := g.howFar(ctx, name); ended == nil || far.err != nil || far.attempts > 0 {
+		return nil, true, gone
+	}
+	reply = &jobReply{Cancelled: true, Result: failure(failureText(pipelineSubject, gone, j.MaxOutput))}
+	return reply, true, g.putResult(ctx, engineWait, name, reply) // another job can continue the run
 }
 
 // followJob passes the progress of a durable run on until ctx ends.
@@ -189,6 +208,7 @@ const progressEvery = 2 * time.Second
 
 // jobStatus is the reply to a call whose run is still under way.
 func (g *Gateway) jobStatus(ctx context.Context, name string, j job) *mcp.CallToolResult {
+	far := g.howFar(ctx, name)
 	status := struct {
 		Run      string       `json:"run"`
 		Status   string       `json:"status"`
@@ -197,25 +217,67 @@ func (g *Gateway) jobStatus(ctx context.Context, name string, j job) *mcp.CallTo
 		Attempt  int          `json:"attempt,omitempty"`
 		Next     string       `json:"next"`
 	}{
-		Run: j.Run, Status: "working", Elapsed: time.Since(j.Begun).Round(time.Second).String(),
+		Run: j.Run, Status: far.status(), Elapsed: time.Since(j.Begun).Round(time.Second).String(),
 		Next: fmt.Sprintf(`It goes on by itself. [{"type":"from","run":%q}] waits for its reply.`, j.Run),
 	}
-	ctx, cancel := context.WithTimeout(ctx, progressEvery)
-	defer cancel()
-	switch p, attempts, err := g.jobProgress(ctx, name); {
-	case err != nil:
-		status.Status = "working, as far as is known: the engine of durable runs cannot be asked now"
-	case attempts == 0:
-		status.Status = "waiting for a worker"
-	default:
-		status.Progress = &p
-		if attempts > 1 {
-			status.Attempt = attempts
-		}
+	if far.attempts > 0 {
+		status.Progress = &far.progress
+	}
+	if far.attempts > 1 {
+		status.Attempt = far.attempts
 	}
 	result := textResult(texts.JSON(status))
 	result.Meta = mcp.Meta{"mcsh/report": map[string]any{"run": j.Run, "status": status.Status}}
 	return result
+}
+
+// A howFar is what the engine says of a job under way.
+type howFar struct {
+	progress runProgress
+	attempts int // 0: no worker has it
+	err      error
+}
+
+func (g *Gateway) howFar(ctx context.Context, name string) (h howFar) {
+	ctx, cancel := context.WithTimeout(ctx, progressEvery)
+	defer cancel()
+	h.progress, h.attempts, h.err = g.jobProgress(ctx, name)
+	if h.err != nil {
+		h.attempts = 0
+	}
+	return h
+}
+
+func (h howFar) status() string {
+	switch {
+	case h.err != nil:
+		return "working, as far as is known: the engine of durable runs cannot be asked now"
+	case h.attempts == 0:
+		return "waiting for a worker"
+	}
+	return "working"
+}
+
+// message says in a line how far the run is.
+func (h howFar) message() string {
+	p := h.progress
+	switch {
+	case h.attempts == 0:
+		return h.status()
+	case p.Items == 0:
+		return texts.Count(p.Calls, "tool call")
+	}
+	text := texts.Count(p.Items, "item")
+	if p.Of > 0 {
+		text = fmt.Sprintf("%d of %s", p.Items, texts.Count(p.Of, "item"))
+	}
+	if p.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", p.Failed)
+	}
+	if p.Left != "" {
+		text += ", " + p.Left + " left"
+	}
+	return text
 }
 
 // runProgress says how far a durable run is, for the caller.

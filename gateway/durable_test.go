@@ -30,6 +30,8 @@ type engine struct {
 
 type engineJob struct {
 	done     chan struct{}
+	ended    error // how it ended, after done
+	stopped  bool  // nobody is to begin it
 	details  []byte
 	attempts int
 	cancel   context.CancelFunc // of the attempt
@@ -65,7 +67,7 @@ func (e *engine) Wait(ctx context.Context, name string) error {
 	}
 	select {
 	case <-j.done:
-		return nil
+		return j.ended
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -78,7 +80,12 @@ func (e *engine) Progress(_ context.Context, name string) ([]byte, int, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return j.details, j.attempts, nil
+	select {
+	case <-j.done:
+		return nil, 0, nil
+	default:
+		return j.details, j.attempts, nil
+	}
 }
 
 func (e *engine) Cancel(_ context.Context, name string) error {
@@ -86,6 +93,9 @@ func (e *engine) Cancel(_ context.Context, name string) error {
 	if err == nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
+		if j.stopped = true; j.attempts == 0 {
+			j.end(errors.New("the job was cancelled"))
+		}
 		j.cancel()
 	}
 	return err
@@ -109,11 +119,26 @@ func (e *engine) Work(ctx context.Context, slots int, do func(context.Context, s
 	return nil
 }
 
+// end ends a job once. The caller has the lock of the engine.
+func (j *engineJob) end(how error) {
+	select {
+	case <-j.done:
+	default:
+		j.ended = how
+		close(j.done)
+	}
+}
+
 func (e *engine) attempt(ctx context.Context, name string, do func(context.Context, string, func([]byte)) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.mu.Lock()
 	j := e.jobs[name]
+	if j.stopped {
+		j.end(errors.New("the job was cancelled"))
+		e.mu.Unlock()
+		return
+	}
 	j.attempts++
 	j.cancel = cancel
 	e.mu.Unlock()
@@ -123,7 +148,9 @@ func (e *engine) attempt(ctx context.Context, name string, do func(context.Conte
 		j.details = details
 	})
 	if err == nil {
-		close(j.done)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		j.end(nil)
 		return
 	}
 	time.AfterFunc(10*time.Millisecond, func() { e.queue <- name })
@@ -142,8 +169,14 @@ func newDurableWorld(t *testing.T, tools ...mcptest.Tool) *durableWorld {
 	return &durableWorld{t, storetest.Directory(t), newEngine(), newEngine(), mcptest.New(append(shopTools(), tools...)...)}
 }
 
-// gateway starts a gateway that does so many jobs at once. stop ends it in order.
+// gateway starts a gateway that does so many jobs at once, and returns an agent of it. stop ends it in order.
 func (w *durableWorld) gateway(slots int, change ...func(*gateway.Options)) (agent *mcp.ClientSession, stop func()) {
+	w.t.Helper()
+	g, stop := w.start(slots, change...)
+	return connect(w.t, g, newClient()), stop
+}
+
+func (w *durableWorld) start(slots int, change ...func(*gateway.Options)) (g *gateway.Gateway, stop func()) {
 	w.t.Helper()
 	kept := runs.New(runs.Options{Dir: w.t.TempDir(), Shared: w.store})
 	o := gateway.Options{
@@ -153,11 +186,10 @@ func (w *durableWorld) gateway(slots int, change ...func(*gateway.Options)) (age
 	for _, do := range change {
 		do(&o)
 	}
-	g := gateway.New(o)
+	g = gateway.New(o)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- g.Work(ctx) }()
-	agent = connect(w.t, g, newClient())
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -172,7 +204,7 @@ func (w *durableWorld) gateway(slots int, change ...func(*gateway.Options)) (age
 		kept.Close()
 	})
 	w.t.Cleanup(stop)
-	return agent, stop
+	return g, stop
 }
 
 // call calls execute_pipeline and returns the text of the reply.

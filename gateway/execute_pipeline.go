@@ -24,6 +24,9 @@ const executeName = "execute_pipeline"
 
 func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	call := schemas.Call{Mode: schemas.ModeRun, Timeout: -1, MaxOutput: g.defaultOutput(), Wait: schemas.DefaultWait, Durable: g.o.Durable.Always}
+	if hasTasks(ctx) {
+		call.Wait = taskWait
+	}
 	wrong := decode(req, &call)
 	if g.o.Durable.Always && call.Mode == schemas.ModeDryRun {
 		call.Durable = false

@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -146,6 +147,9 @@ func New(o Options) *Gateway {
 	if o.Kept != nil {
 		g.offerOutputs()
 	}
+	if o.Durable.Engine != nil {
+		g.offerTasks()
+	}
 	g.server.AddReceivingMiddleware(g.guarded, g.sessions.track, g.relay)
 	g.handle, g.front.hasGroup = g.guarded(g.callTool), g.hasGroup
 	g.subscriptions = newSubscriptions(o.Upstream, o.HTTP.SessionBytes)
@@ -188,6 +192,9 @@ func (o Options) capabilities() *mcp.ServerCapabilities {
 	}
 	if o.Kept != nil || o.Upstream != nil {
 		c.Resources = &mcp.ResourceCapabilities{ListChanged: o.Upstream != nil, Subscribe: o.Upstream != nil}
+	}
+	if o.Durable.Engine != nil {
+		c.AddExtension(rpc.TasksExtension, nil)
 	}
 	if o.Upstream != nil {
 		c.Prompts, c.Completions = &mcp.PromptCapabilities{ListChanged: true}, &mcp.CompletionCapabilities{}
@@ -274,6 +281,9 @@ func (g *Gateway) serve(t tool) mcp.ToolHandler {
 			return nil, fault
 		}
 		result, err := g.call(ctx, t, req)
+		if started, ok := errors.AsType[startedTask](err); ok {
+			return nil, started
+		}
 		if err != nil {
 			g.logInternal(asError(err))
 			g.o.Watch.Refused(t.name, err)
@@ -313,7 +323,11 @@ func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %s", method)}
 			}
 		}
-		return next(g.forClient(g.inView(ctx, req.GetExtra()), req), method, req)
+		res, err = next(g.forClient(g.inView(ctx, req.GetExtra()), req), method, req)
+		if started, ok := errors.AsType[startedTask](err); ok {
+			return started.task, nil
+		}
+		return res, err
 	}
 }
 

@@ -158,7 +158,7 @@ func (f *front) post(w http.ResponseWriter, r *http.Request, n *session, open bo
 		c.serve(w, r, n)
 		return nil
 	}
-	if refuseRounded(w, m) {
+	if refuseRounded(w, m) || refuseMisnamed(w, r, m) {
 		return nil
 	}
 	if n == nil && f.sdk(r) == f.legacy && r.Header.Get(sessionHeader) == "" {

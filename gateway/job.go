@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -28,6 +29,7 @@ import (
 // A job is a run that workers continue, as they find it in the shared store.
 type job struct {
 	Run       string // or the last of those that continue it
+	Number    int    // among the jobs of the run, from 1
 	Pipeline  []byte // that continues it for the first time
 	Marks     stages.Marks
 	Begun     time.Time
@@ -47,7 +49,8 @@ type jobCaller struct {
 	Header http.Header
 }
 
-func init() { gob.Register([]string{}) } // the groups of an identity
+// registerGroups lets gob write the groups of an identity.
+var registerGroups = sync.OnceFunc(func() { gob.Register([]string{}) })
 
 // jobHeaders are the headers of a request that say who its caller is.
 var jobHeaders = []string{addressHeader, groupHeader, "X-Forwarded-For", "Forwarded"}
@@ -87,19 +90,20 @@ func jobName(run string, number int) string {
 func jobObject(name string) string   { return DurablePrefix + name + "/job" }
 func replyObject(name string) string { return DurablePrefix + name + "/reply" }
 
-// putJob stores a job, unless there is one of the same run that has no reply yet, and returns its name.
-func (g *Gateway) putJob(ctx context.Context, j job) (name string, err error) {
-	var data bytes.Buffer
-	if err := gob.NewEncoder(&data).Encode(j); err != nil {
-		return "", err
-	}
-	for n := 1; ; n++ {
-		name = jobName(j.Run, n)
-		reply, err := g.replyOf(ctx, name)
+// putJob numbers and stores a job, unless there is one of the same run that has no reply yet, and returns its name.
+func (g *Gateway) putJob(ctx context.Context, j *job) (name string, err error) {
+	for j.Number = 1; ; j.Number++ {
+		name = jobName(j.Run, j.Number)
+		reply, err := g.replyData(ctx, name)
 		if err != nil {
 			return "", err
 		} else if reply != nil {
 			continue
+		}
+		var data bytes.Buffer
+		registerGroups()
+		if err := gob.NewEncoder(&data).Encode(j); err != nil {
+			return "", err
 		}
 		err = g.o.Kept.Shared().Put(ctx, jobObject(name), data.Bytes())
 		if err == nil || errors.Is(err, store.ErrExists) {
@@ -130,11 +134,29 @@ func (g *Gateway) getJob(ctx context.Context, name string, j *job) (found bool, 
 	case err != nil:
 		return false, g.unstored(err)
 	}
+	registerGroups()
 	return true, gob.NewDecoder(bytes.NewReader(data)).Decode(j)
 }
 
+// A jobReply is the reply to a job.
+type jobReply struct {
+	Ended     time.Time           `json:"ended"`
+	Cancelled bool                `json:"cancelled,omitempty"` // the run was
+	Result    *mcp.CallToolResult `json:"result"`
+}
+
 // replyOf reads the reply to a job; nil: there is none.
-func (g *Gateway) replyOf(ctx context.Context, name string) (*mcp.CallToolResult, error) {
+func (g *Gateway) replyOf(ctx context.Context, name string) (*jobReply, error) {
+	data, err := g.replyData(ctx, name)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	reply := new(jobReply)
+	return reply, json.Unmarshal(data, reply)
+}
+
+// replyData reads the reply to a job, or to a shard, as it is stored; nil: there is none.
+func (g *Gateway) replyData(ctx context.Context, name string) ([]byte, error) {
 	data, err := g.o.Kept.Shared().Get(ctx, replyObject(name))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -142,8 +164,7 @@ func (g *Gateway) replyOf(ctx context.Context, name string) (*mcp.CallToolResult
 	case err != nil:
 		return nil, g.unstored(err)
 	}
-	result := new(mcp.CallToolResult)
-	return result, json.Unmarshal(data, result)
+	return data, nil
 }
 
 // unstored is the failure of the shared store, for callers.
@@ -200,12 +221,12 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	if found, err := g.getJob(ctx, name, &j); !found || err != nil {
 		return err // a job that is gone has no reader any more
 	}
-	if result, err := g.replyOf(ctx, name); result != nil || err != nil {
+	if reply, err := g.replyData(ctx, name); reply != nil || err != nil {
 		return err // the worker before has died between the reply and its end
 	}
 	req := j.Caller.request(nil)
 	if g.runsName(req.Extra) != j.Caller.Owner {
-		return g.putFailure(ctx, name, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
+		return g.putFailure(ctx, name, j.Shard, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
 			"the worker would run it with other groups than the gateway"))
 	}
 	ctx, end, open := g.calls.begin(g.inView(ctx, req.Extra), callerOf(req.Extra))
@@ -223,20 +244,26 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	if last != j.Run {
 		pipeline = resuming(last)
 	}
-	var run string
-	var reply []byte
 	if j.Shard {
-		run, reply, err = g.workOnShard(ctx, req, j, pipeline, a)
-	} else {
-		run, reply, err = g.workOn(ctx, req, j, pipeline, a)
+		run, data, err := g.workOnShard(ctx, req, j, pipeline, a)
+		if err == nil {
+			err = settle(ctx, kept, last, run)
+		}
+		if err != nil {
+			return err
+		}
+		kept.Forget(run)
+		kept.Forget(j.Run)
+		return g.putReply(ctx, replyWait, name, data)
 	}
+	run, reply, err := g.workOn(ctx, req, j, pipeline, a)
 	if err == nil {
 		err = settle(ctx, kept, last, run)
 	}
 	if err != nil {
 		return err
 	}
-	return g.putReply(ctx, name, reply)
+	return g.putResult(ctx, replyWait, name, &reply)
 }
 
 // settle returns when the run with which an attempt has continued another one is where others find it. It fails if another attempt
@@ -294,7 +321,7 @@ func takeOver(ctx context.Context, kept *runs.Caller, run string) (last string, 
 }
 
 // workOn runs the pipeline of a job, and returns its run, if there is one, and its reply.
-func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, a *attempt) (run string, reply []byte, err error) {
+func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, a *attempt) (run string, reply jobReply, err error) {
 	ctx = Observed(ctx, RunObserver{Client: j.Caller.Client})
 	call := schemas.Call{Pipeline: pipeline, Mode: schemas.ModeRun, Durable: true, MaxOutput: j.MaxOutput}
 	left := j.Timeout - time.Since(j.Begun)
@@ -304,7 +331,7 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	})
 	switch {
 	case context.Cause(ctx) == ErrGone:
-		return "", nil, errLeft
+		return "", reply, errLeft
 	case late != nil:
 		errs = []*stages.Error{late}
 	case errs == nil:
@@ -314,53 +341,58 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	}
 	if errs != nil {
 		if stages.Unkept(stages.Join(errs)) {
-			return "", nil, stages.Join(errs)
+			return "", reply, stages.Join(errs)
 		}
-		reply, err = replyWith(failure(mistakesText(pipelineSubject, pipelineSubject, errs, j.MaxOutput)))
-		return "", reply, err
+		reply.Result = failure(mistakesText(pipelineSubject, pipelineSubject, errs, j.MaxOutput))
+		return "", reply, nil
 	}
 	call.Timeout = left.Seconds()
 	e := &execution{req: req, pipeline: p, call: call, begun: time.Now(), trace: j.Trace}
 	defer a.following(&e.follow)()
-	result, err := g.run(ctx, e)
+	reply.Result, err = g.run(ctx, e)
 	switch {
 	case e.err != nil && (context.Cause(ctx) == ErrGone || g.calls.closing()):
-		return "", nil, errLeft
+		return "", reply, errLeft
 	case stages.Unkept(e.err):
-		return "", nil, e.err
-	case err != nil:
-		return "", nil, err
+		return "", reply, e.err
 	}
-	reply, err = replyWith(result)
+	reply.Cancelled = e.err != nil && asError(e.err).Code == stages.Cancelled
 	return e.ran, reply, err
 }
 
-// replyWith writes the result of a call as the reply to a job.
-func replyWith(result *mcp.CallToolResult) ([]byte, error) {
-	data, err := json.Marshal(result)
+// putFailure stores an error as the reply to a job.
+func (g *Gateway) putFailure(ctx context.Context, name string, shard bool, e *stages.Error) error {
+	if shard {
+		data, err := encodeEnded(stages.Ended{Err: e.Bare()})
+		if err != nil {
+			return err
+		}
+		return g.putReply(ctx, replyWait, name, data)
+	}
+	return g.putResult(ctx, replyWait, name, &jobReply{Result: failure(failureText(pipelineSubject, e, g.defaultOutput()))})
+}
+
+// putResult stores the result of a call as the reply to a job, as putReply does.
+func (g *Gateway) putResult(ctx context.Context, patience time.Duration, name string, reply *jobReply) error {
+	reply.Ended = time.Now()
+	data, err := json.Marshal(reply)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(data) > store.MaxObject {
 		text := fmt.Sprintf("The reply has %s, more than the %s that are kept of it. The run is kept: begin with from, and reduce its output.",
 			texts.Bytes(int64(len(data))), texts.Bytes(store.MaxObject))
-		return json.Marshal(failure(text))
+		reply.Result = failure(text)
+		if data, err = json.Marshal(reply); err != nil {
+			return err
+		}
 	}
-	return data, nil
+	return g.putReply(ctx, patience, name, data)
 }
 
-// putFailure stores an error as the reply to a job.
-func (g *Gateway) putFailure(ctx context.Context, name string, e *stages.Error) error {
-	reply, err := replyWith(failure(failureText(pipelineSubject, e, g.defaultOutput())))
-	if err != nil {
-		return err
-	}
-	return g.putReply(ctx, name, reply)
-}
-
-// putReply stores the reply to a job. A run that was cancelled has a reply, too.
-func (g *Gateway) putReply(ctx context.Context, name string, data []byte) (err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyWait)
+// putReply stores the reply to a job, and tries that for some time. A run that was cancelled has a reply, too.
+func (g *Gateway) putReply(ctx context.Context, patience time.Duration, name string, data []byte) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	for {
 		err = g.o.Kept.Shared().Put(ctx, replyObject(name), data)

@@ -30,6 +30,9 @@ func (c *Call) readListen(params json.RawMessage) bool {
 		return false
 	}
 	c.wants = new(mcp.NotificationSubscriptions)
+	ids, _ := pick(wanted, "taskIds")
+	capabilities, _ := c.params.Meta[mcp.MetaKeyClientCapabilities].(map[string]any)
+	c.tasks = ids[0] != nil && !declaresTasks(capabilities)
 	return object(wanted, c.wants)
 }
 
@@ -41,6 +44,9 @@ func (c *Call) detach() {
 
 // listen answers subscriptions/listen: it sends what the client wants to know until the client, the session or the gateway ends.
 func (g *Gateway) listen(ctx context.Context, c *Call, send func([]byte) error) (mcp.Result, error) {
+	if c.tasks && g.o.Durable.Engine != nil {
+		return nil, errNoTasks
+	}
 	ctx, end, open := g.listening.begin(ctx, callerOf(c.extra))
 	if !open {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the gateway is shutting down: call again when it is back"}

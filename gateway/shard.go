@@ -27,7 +27,7 @@ func (s shards) Continue(ctx context.Context, run string) (ended stages.Ended, e
 		limit = time.Until(end)
 	}
 	engine := g.o.Durable.Shards
-	name, err := g.putJob(ctx, job{Run: run, Pipeline: resuming(run), Begun: time.Now(), Timeout: limit, Caller: s.caller, Trace: s.trace, Shard: true})
+	name, err := g.putJob(ctx, &job{Run: run, Pipeline: resuming(run), Begun: time.Now(), Timeout: limit, Caller: s.caller, Trace: s.trace, Shard: true})
 	if err == nil {
 		err = engine.Start(ctx, name, limit)
 	}
@@ -67,9 +67,15 @@ func (g *Gateway) workOnShard(ctx context.Context, req *mcp.CallToolRequest, j j
 	case err != nil:
 		ended.Err = asError(err).Bare()
 	}
+	reply, err = encodeEnded(ended)
+	return ended.Run, reply, err
+}
+
+// encodeEnded writes the reply to a shard.
+func encodeEnded(ended stages.Ended) ([]byte, error) {
 	var data bytes.Buffer
-	err = gob.NewEncoder(&data).Encode(ended)
-	return ended.Run, data.Bytes(), err
+	err := gob.NewEncoder(&data).Encode(ended)
+	return data.Bytes(), err
 }
 
 func (g *Gateway) runShard(ctx context.Context, deps stages.Deps, j job, pipeline []byte, a *attempt) (ended stages.Ended, err error) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
@@ -215,7 +216,7 @@ func TestCardinality(t *testing.T) {
 			t.Fatalf("a call of %q failed", name)
 		}
 	}
-	for i := range 300 {
+	for i := range parttest.Times(30, 300) {
 		w.run(agent, fmt.Sprintf(`[{"type":"%s%d"}]`, canary, i))
 		w.run(agent, fmt.Sprintf(`[{"type":"tool","server":"%s%d","name":"x"}]`, canary, i))
 		req, err := http.NewRequest(fmt.Sprintf("%s%d", canary, i), fmt.Sprintf("%s/%s%d", w.url, canary, i), nil)

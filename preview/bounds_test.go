@@ -71,3 +71,20 @@ func TestMemoryIsBounded(t *testing.T) {
 		})
 	}
 }
+
+func TestBudgetIsUsed(t *testing.T) {
+	for name, data := range samples() {
+		if name == "binary" {
+			continue
+		}
+		for _, chars := range []int{200, 600} {
+			res := check(t, []byte(data), preview.Options{Chars: chars, Window: true})
+			if !strings.Contains(res.Text, "=== PREVIEW (not valid JSON") || !strings.Contains(res.Text, "=== END PREVIEW ===") {
+				t.Errorf("%s at %d: no markers\n%s", name, chars, res.Text)
+			}
+			if strings.Count(res.Text, "\n") < 4 && name != "deep" {
+				t.Errorf("%s at %d: nothing is shown\n%s", name, chars, res.Text)
+			}
+		}
+	}
+}

@@ -162,23 +162,6 @@ func samples() map[string]string {
 	return all
 }
 
-func TestBudgetIsUsed(t *testing.T) {
-	for name, data := range samples() {
-		if name == "binary" {
-			continue
-		}
-		for _, chars := range []int{200, 600} {
-			res := check(t, []byte(data), preview.Options{Chars: chars, Window: true})
-			if !strings.Contains(res.Text, "=== PREVIEW (not valid JSON") || !strings.Contains(res.Text, "=== END PREVIEW ===") {
-				t.Errorf("%s at %d: no markers\n%s", name, chars, res.Text)
-			}
-			if strings.Count(res.Text, "\n") < 4 && name != "deep" {
-				t.Errorf("%s at %d: nothing is shown\n%s", name, chars, res.Text)
-			}
-		}
-	}
-}
-
 func FuzzPreview(f *testing.F) {
 	for _, data := range samples() {
 		f.Add([]byte(data[:min(len(data), 3000)]), 700, true)

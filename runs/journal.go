@@ -292,6 +292,15 @@ func (c *Caller) Publish(ctx context.Context, id string) error {
 	return unreachable(err)
 }
 
+// Forget frees what this gateway has of a run that has ended: the shared store has it.
+func (c *Caller) Forget(id string) {
+	c.s.mu.Lock()
+	defer c.s.unlock()
+	if r := c.s.runs[id]; r != nil && r.caller == c.name && r.inEnded != nil && r.journal != nil {
+		c.s.forget(r)
+	}
+}
+
 // Use counts as a use of a run, here and in the shared store.
 func (c *Caller) Use(ctx context.Context, id string) error {
 	_, err := c.Fetch(ctx, id)

@@ -34,29 +34,3 @@ func recordedTools(tb testing.TB) map[string][]recorded {
 	}
 	return all
 }
-
-func TestCompileInputRecorded(t *testing.T) {
-	compiled, samples := 0, 0
-	for server, tools := range recordedTools(t) {
-		for _, tool := range tools {
-			in, err := compileInput(tool.InputSchema)
-			if err != nil {
-				t.Errorf("%s/%s: %v", server, tool.Name, err)
-				continue
-			}
-			compiled++
-			for _, args := range tool.Accepts {
-				samples++
-				for _, partial := range []bool{false, true} {
-					if said := check(in, args, partial); len(said) > 0 {
-						t.Errorf("%s/%s took %s, but Check says %q", server, tool.Name, args, said)
-					}
-				}
-			}
-			t.Log(signature(tool.Name, tool.InputSchema))
-		}
-	}
-	if compiled < 280 || samples < 50 {
-		t.Errorf("checked %d tools and %d samples, want at least 280 and 50", compiled, samples)
-	}
-}

@@ -1,3 +1,5 @@
+//go:build !race
+
 package schemas_test
 
 import (

@@ -63,39 +63,6 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// TestWithoutRecorded: of every tool of real servers each property can be taken out, and nothing else goes.
-func TestWithoutRecorded(t *testing.T) {
-	checked := 0
-	for server, tools := range recordedTools(t) {
-		for _, tool := range tools {
-			if same, err := schemas.Without(steps(), tool.InputSchema, []string{"no such property"}); string(same) != string(tool.InputSchema) {
-				t.Errorf("%s/%s: the schema has changed: %v", server, tool.Name, err)
-			}
-			in, err := compileInput(tool.InputSchema)
-			if err != nil {
-				continue
-			}
-			for _, name := range in.Properties {
-				checked++
-				pruned, _ := schemas.Without(steps(), tool.InputSchema, []string{name})
-				out, err := compileInput(pruned)
-				if err != nil {
-					t.Errorf("%s/%s without %s does not compile: %v", server, tool.Name, name, err)
-					continue
-				}
-				want := slices.DeleteFunc(slices.Clone(in.Properties), func(p string) bool { return p == name })
-				required := slices.DeleteFunc(slices.Clone(in.Required), func(p string) bool { return p == name })
-				if !slices.Equal(out.Properties, want) || !slices.Equal(out.Required, required) || out.Closed != in.Closed {
-					t.Errorf("%s/%s without %s: %v, required %v; want %v, required %v", server, tool.Name, name, out.Properties, out.Required, want, required)
-				}
-			}
-		}
-	}
-	if checked < 100 {
-		t.Errorf("only %d properties of real tools were looked at", checked)
-	}
-}
-
 func FuzzWithout(f *testing.F) {
 	f.Add([]byte(`{"$ref":"#/$defs/a%20b","$defs":{"a b":{"$ref":"#","properties":{"root":{}}}},"allOf":[{"$ref":"#/allOf/0"}]}`))
 	f.Add([]byte(`{"$ref":"#/$defs/a","x":{"$ref":"#/$defs/a"},"$defs":{"a":{"$ref":"#/$defs/a"}}}`))

@@ -114,7 +114,7 @@ func (c *randomPlan) stages(depth int) string {
 // TestCounts compares the reports of random plans, run and rehearsed, whole, failed and ended early, with what tools have
 // seen and what has come out.
 func TestCounts(t *testing.T) {
-	for seed := range uint64(parttest.Times(500, 1500)) {
+	for seed := range uint64(parttest.Times(150, 1500)) {
 		c := &randomPlan{world: newWorld(), random: rand.New(rand.NewPCG(seed, 16)), sent: map[string]*traffic{}}
 		dry := c.random.IntN(4) == 0
 		pipeline := "[" + c.stages(0) + "]"

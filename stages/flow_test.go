@@ -437,12 +437,12 @@ func TestSpoolGoesToDisk(t *testing.T) {
 	w := newWorld()
 	d := w.deps()
 	d.Limits = stages.Limits{SpoolHead: 1000, SpoolDir: t.TempDir()}
-	out, _, err := w.runWith(t, `[{"type":"command","command":"cat"},{"type":"tool","server":"demo","name":"write","for_each":true,"concurrency":8,"collect":"lines"}]`, lines(5000), d, stages.RunOptions{})
+	out, _, err := w.runWith(t, `[{"type":"command","command":"cat"},{"type":"tool","server":"demo","name":"write","for_each":true,"concurrency":8,"collect":"lines"}]`, lines(1000), d, stages.RunOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(out, "\n"); got != 5000 {
-		t.Errorf("%d results, want 5000", got)
+	if got := strings.Count(out, "\n"); got != 1000 {
+		t.Errorf("%d results, want 1000", got)
 	}
 }
 

@@ -20,10 +20,10 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// TestManyItems: of 2,000 items, 10,000 at night, 5 % fail for good and 5 % are asked to come back later. The order is kept, skip and
+// TestManyItems: of 600 items, 10,000 at night, 5 % fail for good and 5 % are asked to come back later. The order is kept, skip and
 // collect are exact, and every call is made as often as it may be.
 func TestManyItems(t *testing.T) {
-	n := int64(parttest.Times(2000, 10_000))
+	n := int64(parttest.Times(600, 10_000))
 	var input, skipped, collected strings.Builder
 	for i := range n {
 		switch i % 20 {
@@ -325,7 +325,7 @@ func TestPlanTellsOfChoices(t *testing.T) {
 
 // TestAnyMixture: whatever fails however often, the output is what the items say, in their order.
 func TestAnyMixture(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(parttest.Times(10, 40)) {
 		mixture(t, rand.New(rand.NewPCG(seed, 1)))
 		commandMixture(t, rand.New(rand.NewPCG(seed, 2)))
 	}

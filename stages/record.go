@@ -451,6 +451,9 @@ type Runs interface {
 	// Publish returns when a run that has ended is where other gateways find it.
 	Publish(ctx context.Context, run string) error
 
+	// Forget frees what is here of a run that was published.
+	Forget(run string)
+
 	// Outlive reports whether runs outlive this process.
 	Outlive() bool
 

@@ -278,6 +278,11 @@ func (s *spreading) submit(ctx context.Context, l *lane) (run string, err error)
 	p.write(aboutName(outputName(1)), about{Kind: Values})
 	p.write(planName, p.plan)
 	end()
+	defer runs.Forget(p.id)
+	if kept, why := p.whole(1); !kept {
+		return "", ofRun(Errorf(LimitExceeded, "try again when less is running, or ask the operator for more room (--keep-total, --memory)",
+			"the items could not be kept for workers: %s", why))
+	}
 	if err := runs.Publish(ctx, p.id); err != nil {
 		return "", storeError(err)
 	}
@@ -317,6 +322,7 @@ func (s *spreading) collect(ctx context.Context, l *lane) error {
 		if err == nil {
 			err = s.out.splice(data)
 			release()
+			s.r.deps.Runs.Forget(run)
 		}
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -191,7 +192,7 @@ func (k *kept) runFor(t *testing.T, pipeline string, times int, limit time.Durat
 func TestTaskResume(t *testing.T) {
 	for _, tt := range taskPipelines {
 		t.Run(tt.name, func(t *testing.T) {
-			for half := 1; half < 80; half += 3 {
+			for half := 1; half < 80; half += parttest.Times(7, 3) {
 				synctest.Test(t, func(t *testing.T) {
 					k, tools := newTaskTools(t)
 					limit := time.Duration(half) * 500 * time.Millisecond

@@ -21,15 +21,14 @@ func showing(name, schema string) mcptest.Tool {
 	}}
 }
 
-func fixedPool(t *testing.T) *upstream.Pool {
-	s := mcptest.New(
+// fixedPool has a server with fixed arguments, some tools of every test, and more.
+func fixedPool(t *testing.T, more ...mcptest.Tool) *upstream.Pool {
+	s := mcptest.New(append(more,
 		showing("closed", `{"type":"object","properties":{"root":{"type":"string"},"path":{"type":"string"}},"required":["root","path"],"additionalProperties":false}`),
 		showing("open", `{"type":"object","properties":{"path":{"type":"string"}}}`),
 		showing("other", `{"type":"object","properties":{"path":{"type":"string"}},"additionalProperties":false}`),
-		showing("long", `{"type":"object","properties":{"root":{},"path":{"enum":[`+strings.Repeat(`"12345",`, 90_000)+`0]}}}`),
-		showing("costly", `{"type":"object","properties":{"root":{},"path":{"enum":[`+strings.Repeat("0,", 261_000)+`0]}}}`),
 		showing("wants-number", `{"type":"object","properties":{"root":{"type":"integer"}}}`),
-	)
+	)...)
 	return staticPool(t, upstream.Options{}, upstream.Server{
 		Name: "s", Dial: s.Dial, With: map[string]json.RawMessage{"root": json.RawMessage(`"/srv"`), "n": json.RawMessage(`1.10`)},
 	})
@@ -37,7 +36,10 @@ func fixedPool(t *testing.T) *upstream.Pool {
 
 // TestWith: fixed arguments come with every call of a tool that takes them, and agents neither see nor give them.
 func TestWith(t *testing.T) {
-	p := fixedPool(t)
+	p := fixedPool(t,
+		showing("long", `{"type":"object","properties":{"root":{},"path":{"enum":[`+strings.Repeat(`"12345",`, 90_000)+`0]}}}`),
+		showing("costly", `{"type":"object","properties":{"root":{},"path":{"enum":[`+strings.Repeat("0,", 261_000)+`0]}}}`),
+	)
 	for tool, want := range map[string]string{
 		"closed": `{"root":"/srv","path":"a"}`, "open": `{"n":1.10,"root":"/srv","path":"a"}`, "other": `{"path":"a"}`,
 	} {

@@ -152,7 +152,7 @@ func TestKilledGateway(t *testing.T) {
 
 // TestConnectCycles opens and closes many sessions of each kind. Goroutines, descriptors and children must not grow.
 func TestConnectCycles(t *testing.T) {
-	cycles := map[string]int{"memory": parttest.Times(100, 1000), "http": parttest.Times(100, 1000), "stdio": parttest.Times(20, 1000)}
+	cycles := map[string]int{"memory": parttest.Times(40, 1000), "http": parttest.Times(40, 1000), "stdio": parttest.Times(8, 1000)}
 	s := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
 	web := s.HTTP(t, nil)
 	child := mcptest.Child(t, "chaos") // without a fault

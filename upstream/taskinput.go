@@ -44,7 +44,7 @@ func (w *waiting) respond(ctx context.Context, questions []results.InputRequest)
 	if err := a.fulfil(ctx, &results.InputRequired{Requests: questions}); err != nil {
 		return err
 	}
-	_, err := w.request(ctx, "tasks/update", requestLimit, nil, a.answers...)
+	_, err := w.request(ctx, rpc.TaskUpdate, requestLimit, nil, a.answers...)
 	return err
 }
 

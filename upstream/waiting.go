@@ -103,12 +103,12 @@ func (w *waiting) use(s *sessions.Session) {
 // last one.
 func taskSteps() map[string]func(*waiting, context.Context) (json.RawMessage, error) {
 	return map[string]func(*waiting, context.Context) (json.RawMessage, error){
-		"":               (*waiting).look,
-		"working":        (*waiting).sleep,
-		"input_required": (*waiting).answer,
-		"completed":      (*waiting).completed,
-		"failed":         (*waiting).failed,
-		"cancelled":      (*waiting).cancelled,
+		"":                (*waiting).look,
+		rpc.TaskWorking:   (*waiting).sleep,
+		rpc.TaskAsks:      (*waiting).answer,
+		rpc.TaskCompleted: (*waiting).completed,
+		rpc.TaskFailed:    (*waiting).failed,
+		rpc.TaskCancelled: (*waiting).cancelled,
 	}
 }
 
@@ -196,7 +196,7 @@ func (w *waiting) poll(ctx context.Context) error {
 	w.polled.Close()
 	w.polled = w.sc.pool.options.Results.Lease()
 	w.polls++
-	raw, err := w.request(ctx, "tasks/get", requestLimit, w.polled)
+	raw, err := w.request(ctx, rpc.TaskGet, requestLimit, w.polled)
 	if err != nil {
 		return w.pollError(err)
 	}
@@ -255,7 +255,7 @@ func (w *waiting) request(ctx context.Context, method string, limit time.Duratio
 		e := asError(err)
 		e.Answered = false // that a request about a task was not served says nothing of the call
 		wire := wireError(e)
-		troubled := method == "tasks/get" && wire != nil && wire.Code == jsonrpc.CodeInternalError // not the task but the server
+		troubled := method == rpc.TaskGet && wire != nil && wire.Code == jsonrpc.CodeInternalError // not the task but the server
 		if bad == maxBadPolls || !passes(e) && !troubled || len(signedOut(e)) > 0 {
 			return nil, e
 		}
@@ -298,7 +298,7 @@ func (w *waiting) cancel() {
 		defer s.Release()
 		ctx, stop := context.WithTimeout(context.Background(), cancelLimit)
 		defer stop()
-		_, failure := askTask(ctx, s, nil, id, "tasks/cancel", trace, nil)
+		_, failure := askTask(ctx, s, nil, id, rpc.TaskCancel, trace, nil)
 		heard := failure == nil || rpc.IsAnswer(failure) // it may have ended by now
 		if !heard && w.sc.oneByOne() {
 			w.sc.discard(s) // the server may still ask about the task, in the middle of a call

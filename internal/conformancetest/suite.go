@@ -83,6 +83,21 @@ func ClientScenario(t testing.TB, revision, scenario, command string, env ...str
 	}
 }
 
+// ServerScenario checks the server at url in one scenario of a revision, or of an extension. It wants the checks of except, and no others, to fail.
+func ServerScenario(t testing.TB, revision, scenario, url string, except ...string) {
+	t.Helper()
+	said, results, err := suiteRun(t, nil, []string{"server", "--url", url, "--scenario", scenario, "--spec-version", revision, "--force"})
+	if len(results) == 0 {
+		t.Errorf("the scenario %s has no checks: %v\n%s", scenario, err, said)
+	}
+	for _, one := range results {
+		bad := failures(checks{one})
+		if want := slices.Contains(except, one.ID); want != (bad != "") {
+			t.Errorf("the scenario %s: %s %s, expected to fail: %v\n%s", scenario, one.ID, one.Status, want, bad)
+		}
+	}
+}
+
 // suiteRun runs the suite, and returns its output and results.
 func suiteRun(t testing.TB, env, args []string) (said []byte, results checks, err error) {
 	t.Helper()

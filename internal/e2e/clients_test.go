@@ -66,15 +66,19 @@ func checkReplies(t *testing.T, replies []clientReply) {
 	}
 }
 
+// TestNodeClients: by day a client of the older era has one transport, and TestRemoteBridge has the other.
 func TestNodeClients(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ part, era, version string }{
-		{"sdk", "legacy", ""},
-		{"client", "legacy", "2025-11-25"},
-		{"client", "auto", "2026-07-28"},
+	for _, c := range []struct{ part, era, version, byDay string }{
+		{"sdk", "legacy", "", "stdio"},
+		{"client", "legacy", "2025-11-25", "HTTP"},
+		{"client", "auto", "2026-07-28", "stdio, HTTP"},
 	} {
 		servers := object{"demo": object{"builtin": "demo", "concurrency": 1}}
 		t.Run(c.part+" "+c.era+" stdio", func(t *testing.T) {
+			if !strings.Contains(c.byDay, "stdio") && !parttest.Night() {
+				t.Skip("for the night")
+			}
 			t.Parallel()
 			nodeDir(t, "@modelcontextprotocol/"+c.part)
 			p := mcsh(t, servers, "serve")
@@ -85,6 +89,9 @@ func TestNodeClients(t *testing.T) {
 			}
 		})
 		t.Run(c.part+" "+c.era+" HTTP", func(t *testing.T) {
+			if !strings.Contains(c.byDay, "HTTP") && !parttest.Night() {
+				t.Skip("for the night")
+			}
 			t.Parallel()
 			nodeDir(t, "@modelcontextprotocol/"+c.part)
 			p, url := serveHTTP(t, servers)
@@ -103,7 +110,8 @@ func pythonPath(t *testing.T) string {
 	return filepath.Join(filepath.Dir(fetch), "python")
 }
 
-// TestPythonClient: a client of the Python SDK that gives up calls hears nothing that it has to complain about.
+// TestPythonClient: a client of the Python SDK that gives up calls hears nothing that it has to complain about. Over HTTP it
+// does so at night.
 func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	python := pythonPath(t)
@@ -115,6 +123,9 @@ func TestPythonClient(t *testing.T) {
 		},
 		"HTTP": func(t *testing.T) (*process, string) { return serveHTTP(t, servers) },
 	} {
+		if name == "HTTP" && !parttest.Night() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, address := target(t)

@@ -118,13 +118,17 @@ type scene struct {
 }
 
 // bodiesOf returns what runs when the end of a row comes: all at night; by day one that reads and one that writes, others
-// in the next row.
-func bodiesOf(row int) []body {
+// in the next row, and one of the two where the end has come over another transport.
+func bodiesOf(row int, again bool) []body {
 	if parttest.Night() {
 		return bodies
 	}
 	readers, writers := bodies[:4], bodies[4:]
-	return []body{readers[row%len(readers)], writers[row%len(writers)]}
+	both := []body{readers[row%len(readers)], writers[row/2%len(writers)]}
+	if again {
+		return both[row%2:][:1]
+	}
+	return both
 }
 
 // TestEnds ends runs in every way that there is: their calls are cancelled at the promised time, calls that may change
@@ -135,8 +139,8 @@ func TestEnds(t *testing.T) {
 	t.Cleanup(func() { kept.check(t) })
 	row := 0
 	for _, e := range ends {
-		for _, transport := range e.transports {
-			for _, b := range bodiesOf(row) {
+		for i, transport := range e.transports {
+			for _, b := range bodiesOf(row, i > 0) {
 				t.Run(e.name+"/"+transport+"/"+b.name, func(t *testing.T) {
 					t.Parallel()
 					s := &scene{end: e, body: b, transport: transport, dir: t.TempDir(), busy: map[int]uint64{}, promise: kept}
@@ -180,11 +184,14 @@ func slow() *mcptest.Upstream {
 // open starts the gateway with its servers.
 func (s *scene) open(t *testing.T) {
 	t.Helper()
-	u := slow()
-	servers := object{
-		"child": child(t, "slow"),
-		"kept":  object{"url": u.HTTP(t, nil).URL},
-		"loose": object{"url": u.HTTP(t, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}).URL},
+	servers := object{}
+	switch s.upstream {
+	case "child":
+		servers[s.upstream] = child(t, "slow")
+	case "kept":
+		servers[s.upstream] = object{"url": slow().HTTP(t, nil).URL}
+	case "loose":
+		servers[s.upstream] = object{"url": slow().HTTP(t, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}).URL}
 	}
 	grace := s.grace
 	if s.writes && s.sent == finished {

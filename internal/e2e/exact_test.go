@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // oddFiles are files that are easily changed on their way.
@@ -40,10 +42,11 @@ var oddFiles = []struct{ kind, text string }{
 
 const hugeLine = 10_000_000 // bytes
 
-// TestExactFiles copies a tree of a thousand odd files by one pipeline through the read and the write of another server.
+// TestExactFiles copies a tree of two hundred odd files, a thousand at night, by one pipeline through the read and the write of
+// another server.
 func TestExactFiles(t *testing.T) {
 	t.Parallel()
-	const n = 1000
+	n := parttest.Times(200, 1000)
 	from, to := t.TempDir(), t.TempDir()
 	for i := range n {
 		text := oddFiles[i%len(oddFiles)].text
@@ -110,10 +113,10 @@ func TestExactStages(t *testing.T) {
 	}
 }
 
-// TestExactAppends appends a thousand texts, in order, each on a new line.
+// TestExactAppends appends two hundred texts, a thousand at night, in order, each on a new line.
 func TestExactAppends(t *testing.T) {
 	t.Parallel()
-	const n = 1000
+	n := parttest.Times(200, 1000)
 	dir, workspace := t.TempDir(), t.TempDir()
 	var want strings.Builder
 	for i, file := range oddFiles {

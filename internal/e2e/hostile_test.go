@@ -56,7 +56,7 @@ const millionCalls = "a million calls"
 // seconds is the time of a plan. It is enough for the check on a slow machine.
 func (h hostile) seconds() int {
 	if h.name == millionCalls {
-		return parttest.Times(4, 10)
+		return parttest.Times(2, 10)
 	}
 	return 40
 }

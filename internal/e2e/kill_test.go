@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // soon is how long mcsh may take to end after a signal.
@@ -115,7 +116,7 @@ func TestKilledPart(t *testing.T) {
 	}
 }
 
-// TestSignals ends mcsh run and mcsh serve in the middle of a run.
+// TestSignals ends mcsh run and mcsh serve in the middle of a run. By day TestEnds ends mcsh serve with SIGINT.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -134,6 +135,9 @@ func TestSignals(t *testing.T) {
 			}
 			p.leftNothing(t)
 		})
+		if sig == syscall.SIGINT && !parttest.Night() {
+			continue
+		}
 		t.Run("serve stdio "+sig.String(), func(t *testing.T) {
 			t.Parallel()
 			g := serveStdio(t, servers, versions[1], nil)

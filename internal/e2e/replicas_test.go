@@ -163,7 +163,7 @@ func TestRollingRestart(t *testing.T) {
 	demo := object{"demo": object{"builtin": "demo"}}
 	b := balance(t, newReplica(t, demo), newReplica(t, demo))
 	restarts := rolling(b.replicas, func(r *replica) { r.restart(t); b.await(t) })
-	calls := during(t, b.url, parttest.Times(20, 50), restarts)
+	calls := during(t, b.url, parttest.Times(5, 50), restarts)
 	t.Logf("%d calls", calls)
 }
 
@@ -305,7 +305,7 @@ func TestHAProxy(t *testing.T) {
 	endpoint := "http://" + address + "/mcp"
 	keepSessions(t, endpoint)
 	old := connectHTTP(t, endpoint, versions[0], nil)
-	t.Logf("%d calls", during(t, endpoint, parttest.Times(20, 50), rolling(replicas, func(r *replica) {
+	t.Logf("%d calls", during(t, endpoint, parttest.Times(5, 50), rolling(replicas, func(r *replica) {
 		r.restart(t)
 		until(t, "HAProxy has found the replica ready", func() bool {
 			return r.counts(t, "http://"+r.address+"/mcp", `mcsh_http_requests_total{method="GET",route="/readyz",status="200"}`)

@@ -207,7 +207,7 @@ func TestRestartsWithStore(t *testing.T) {
 		dir := t.TempDir()
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		for i := range parttest.Times(10, 50) {
+		for i := range parttest.Times(4, 50) {
 			session := connectHTTP(t, b.url, versions[1], nil)
 			file := filepath.Join(dir, strconv.Itoa(i))
 			all.Go(func() {

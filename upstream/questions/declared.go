@@ -46,13 +46,10 @@ func (d Declared) Capabilities(roots bool) *mcp.ClientCapabilities {
 	return c
 }
 
-// tasksExtension is the extension of the newer protocol by which tools answer with tasks.
-const tasksExtension = "io.modelcontextprotocol/tasks"
-
 // Meta is the JSON of those in the requests of the newer era.
 func (d Declared) Meta(roots bool) string {
 	type none struct{}
-	c := map[string]any{"extensions": map[string]any{tasksExtension: none{}}}
+	c := map[string]any{"extensions": map[string]any{rpc.TasksExtension: none{}}}
 	modes := map[string]any{}
 	for _, m := range []struct {
 		set  bool

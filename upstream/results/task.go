@@ -120,7 +120,7 @@ func readInterval(value []byte) time.Duration {
 
 // Over reports whether the task has ended.
 func (t *Task) Over() bool {
-	return t.Status == "completed" || t.Status == "failed" || t.Status == "cancelled"
+	return t.Status == rpc.TaskCompleted || t.Status == rpc.TaskFailed || t.Status == rpc.TaskCancelled
 }
 
 // Pause is how long to wait before a task is asked for again, after n requests.

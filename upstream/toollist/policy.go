@@ -6,7 +6,7 @@ import "github.com/mcsh-dev/mcsh/internal/globs"
 type Policy struct {
 	ReadOnly, Allow, Deny globs.List // where Allow is empty, all are allowed
 	OnlyReading           bool       // refuse every tool that may change something
-	Sticky                bool // see [stages.Tool]
+	Sticky                bool       // see [stages.Tool]
 	Fixed                 fixed
 	Overrides             map[string]Override
 }
