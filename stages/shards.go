@@ -16,7 +16,9 @@ import (
 
 // Bounds of a shard: a part of the items of a for_each that a worker runs as a run of its own.
 const (
-	shardItems  = 10_000
+	shardLeast  = 100
+	shardItems  = 10_000           // at most
+	shardWork   = 5 * time.Second  // that it is made for, as far as the first items tell
 	shardBytes  = 4 << 20          // of items
 	shardTime   = 45 * time.Second // after which it begins no item; the others become another shard
 	shardOutput = 16 << 20         // bytes, likewise
@@ -28,7 +30,7 @@ type Spread struct {
 	Workers     Workers // nil: they are not
 	From        int     // items that run here first
 	Concurrency int     // items at once, of a for_each that names none and only reads
-	Items       int     // of a shard, at most; 0: 10,000
+	Items       int     // of a shard; 0: for some seconds of work
 	Output      int64   // bytes of its results, more than which it begins no item; 0: 16 MiB
 }
 
@@ -97,9 +99,10 @@ type spreading struct {
 	*each
 	q      *queue
 	out    *collector
-	raw    json.RawMessage // of the stage
-	known  map[int]string  // shards of the run that is continued, by the items before them
-	shards io.Writer       // the log of this run's
+	raw    json.RawMessage   // of the stage
+	known  map[int]shardLine // shards of the run that is continued, by the items before them
+	size   int               // items of a shard
+	shards io.Writer         // the log of this run's
 	end    func(string)
 
 	mu     sync.Mutex
@@ -115,7 +118,9 @@ func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	atOnce, items := e.r.deps.Spread.atOnce(e.forEach)
-	s := &spreading{each: e, q: q, out: out, cancel: cancel, known: map[int]string{}, ok: q.ok, failed: q.failed, begun: q.begun}
+	s := &spreading{each: e, q: q, out: out, cancel: cancel, known: map[int]shardLine{}, ok: q.ok, failed: q.failed, begun: q.begun}
+	perItem := max(time.Since(q.since)/time.Duration(q.begun), 1)
+	s.size = cmp.Or(e.r.deps.Spread.Items, max(shardLeast, min(int(shardWork/perItem), shardItems)))
 	s.raw = completed(e.m.step.raw, fmt.Appendf(nil, `{"concurrency": %d}`, items))
 	if err := s.open(); err != nil {
 		return err
@@ -167,7 +172,11 @@ func (s *spreading) fill(ctx context.Context, lanes chan<- *lane, slots chan str
 // next reads the items of the next lane; nil: there are no more.
 func (s *spreading) next() (*lane, error) {
 	l := &lane{before: s.begun, done: make(chan struct{})}
-	for len(l.items) < cmp.Or(s.r.deps.Spread.Items, shardItems) && l.bytes < shardBytes {
+	size := s.size
+	if known, ok := s.known[l.before]; ok {
+		size = known.Items
+	}
+	for len(l.items) < size && l.bytes < shardBytes {
 		el, err := s.q.in.next()
 		if err == io.EOF {
 			break
@@ -242,14 +251,15 @@ func (s *spreading) open() error {
 		} else if err != nil {
 			return unreadable(err)
 		}
-		s.known[l.Before] = l.Run
+		s.known[l.Before] = l
 		s.note(l)
 	}
 }
 
 // A shardLine is a line of the log of shards.
 type shardLine struct {
-	Before int    `json:"before"`
+	Before int    `json:"before"` // items of the for_each that precede its own
+	Items  int    `json:"items"`
 	Run    string `json:"run"`
 }
 
@@ -264,11 +274,8 @@ func (s *spreading) submit(ctx context.Context, l *lane) (run string, err error)
 	p := storedRun{runs: runs}
 	p.Shard = &shard{l.before, cmp.Or(s.r.deps.Spread.Output, shardOutput), slices.Collect(marksOf(s.body))}
 	var end func()
-	s.mu.Lock()
-	known := s.known[l.before]
-	s.mu.Unlock()
-	if known != "" && s.same(ctx, known, l) {
-		return known, nil
+	if known := s.known[l.before]; known.Run != "" && s.same(ctx, known.Run, l) {
+		return known.Run, nil
 	}
 	p.id, end = runs.Begin()
 	p.Stages = List{json.RawMessage(fmt.Sprintf(`{"type":"from","run":%q}`, p.id)), s.raw}
@@ -287,7 +294,7 @@ func (s *spreading) submit(ctx context.Context, l *lane) (run string, err error)
 		return "", storeError(err)
 	}
 	s.mu.Lock()
-	s.note(shardLine{l.before, p.id})
+	s.note(shardLine{l.before, len(l.items), p.id})
 	s.mu.Unlock()
 	return p.id, nil
 }
