@@ -26,14 +26,18 @@ func (s shards) Continue(ctx context.Context, run string) (ended stages.Ended, e
 	if end, ok := ctx.Deadline(); ok {
 		limit = time.Until(end)
 	}
+	if ended, known, err := g.endedShard(ctx, run); known || err != nil {
+		return ended, err
+	}
 	engine := g.o.Durable.Shards
 	name, err := g.putJob(ctx, &job{Run: run, Pipeline: resuming(run), Begun: time.Now(), Timeout: limit, Caller: s.caller, Trace: s.trace, Shard: true})
-	if err == nil {
-		err = engine.Start(ctx, name, limit)
+	if err != nil {
+		return ended, err
 	}
-	if err == nil {
-		err = engine.Wait(ctx, name)
+	if err := engine.Start(ctx, name, limit); err != nil && ctx.Err() == nil {
+		return ended, stages.StoreFailure(err) // it passes
 	}
+	err = engine.Wait(ctx, name)
 	if ctx.Err() != nil {
 		giveUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWait)
 		defer cancel()
@@ -49,6 +53,20 @@ func (s shards) Continue(ctx context.Context, run string) (ended stages.Ended, e
 		return stages.Ended{}, g.unstored(err)
 	}
 	return ended, gob.NewDecoder(bytes.NewReader(data)).Decode(&ended)
+}
+
+// endedShard returns how a shard has ended that has succeeded already, for an earlier attempt at the run that it is a part of.
+func (g *Gateway) endedShard(ctx context.Context, run string) (ended stages.Ended, known bool, err error) {
+	name, _, err := g.lastJob(ctx, run)
+	if name == "" || err != nil {
+		return ended, false, err
+	}
+	data, err := g.replyData(ctx, name)
+	if data == nil || err != nil {
+		return ended, false, err
+	}
+	err = gob.NewDecoder(bytes.NewReader(data)).Decode(&ended)
+	return ended, err == nil && ended.Err == nil, err
 }
 
 // cancelWait is how long a run that ends waits to cancel a shard.

@@ -108,7 +108,11 @@ func (p *Pipeline) recordEnd(r *Run, report *Report, meters []*Meter, err error,
 	if err != nil {
 		e = err.(*Error)
 	}
-	rec.write(endName, p.end(e, report.DryRun, meters))
+	how := p.end(e, report.DryRun, meters)
+	if rec.Shard != nil && e == nil {
+		how.Shard = encodeReport(report.Stages[len(report.Stages)-1])
+	}
+	rec.write(endName, how)
 	if d := report.DryRun; d != nil && d.Place != "" {
 		before := d.Place.top() - 1
 		d.Resume = p.recoverable(rec.storedRun, before) == before
@@ -208,6 +212,8 @@ type end struct {
 	Failed  bool  `json:"failed,omitempty"`
 	At      int   `json:"at,omitempty"`      // the stage that failed, or before which a dry run ended; 0: it ended, or was ended from outside
 	Stopped []int `json:"stopped,omitempty"` // the stages that failed or were ended
+
+	Shard []byte `json:"shard,omitempty"` // the report on its for_each, of a shard that has succeeded
 }
 
 // findRun returns an earlier run of the caller. Another caller's run is as unknown as one that never was.

@@ -21,7 +21,9 @@ func TestChaos(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		front.waitFor(run, time.Duration(parttest.Times(5, 120))*time.Minute)
+		if text, failed := front.waitFor(run, time.Duration(parttest.Times(5, 120))*time.Minute); failed {
+			t.Errorf("the run has failed: %s", text)
+		}
 	}()
 	kills := 0
 	for over := false; !over; {

@@ -24,7 +24,7 @@ func TestWorkerKilled(t *testing.T) {
 			killed := time.Now()
 			until(t, "the next attempt calls", func() bool { return !w.tools.first(killed).IsZero() })
 			t.Logf("%s: the first call came %s after the kill", tool, w.tools.first(killed).Sub(killed).Round(time.Millisecond))
-			front.wait(run)
+			front.succeeds(run)
 			got := front.check(front.results(run), tool, items)
 			t.Logf("%s: %+v", tool, got)
 			if got.lost > 0 || got.unknown > unknown || tool == "post" && got.repeated > 0 || got.repeated > late {
@@ -51,7 +51,7 @@ func TestWorkerTerminated(t *testing.T) {
 	if took > 8*time.Second { // the death of a worker is noticed after 10 s
 		t.Errorf("the run moved after %s", took)
 	}
-	front.wait(run)
+	front.succeeds(run)
 	if got := front.check(front.results(run), "post", items); got != (tally{}) {
 		t.Errorf("got %+v", got)
 	}
@@ -70,7 +70,7 @@ func TestZombie(t *testing.T) {
 	stopped := time.Now()
 	until(t, "the next attempt calls", func() bool { return w.tools.first(stopped.Add(5*time.Second)) != time.Time{} })
 	zombie.signal(t, syscall.SIGCONT)
-	front.wait(run)
+	front.succeeds(run)
 	got := front.check(front.results(run), "post", items)
 	t.Logf("%+v", got)
 	if got.lost > 0 || got.repeated > 0 || got.unknown > concurrency {

@@ -31,7 +31,7 @@ func TestTemporalKilled(t *testing.T) {
 			time.Sleep(c.outage)
 			w.temporal(address)
 			back := time.Now()
-			front.wait(run)
+			front.succeeds(run)
 			got := front.check(front.results(run), "post", items)
 			t.Logf("without Temporal for %s: %+v, ended %s after it was back", c.outage, got, time.Since(back).Round(time.Millisecond))
 			if got.lost > 0 || got.repeated > 0 || got.unknown > c.unknown {
@@ -81,7 +81,7 @@ func TestStoreGone(t *testing.T) {
 				run := front.submit(each(arguments{N: items, Ms: 150}, `,"concurrency":4`, tool))
 				until(t, "the for_each has begun", func() bool { return len(w.tools.made(tool)) >= items/5 })
 				back := link.interrupt(t)
-				front.wait(run)
+				front.succeeds(run)
 				got := front.check(front.results(run), tool, items)
 				t.Logf("%s: without the store for %s: %+v, ended %s after it was back", tool, outage, got, time.Since(back).Round(time.Millisecond))
 				if got.lost > 0 || got.unknown > 0 || tool == "post" && got.repeated > 0 {

@@ -155,6 +155,14 @@ func from(run string) string { return fmt.Sprintf(`[{"type":"from","run":%q}]`, 
 
 func resume(run string) string { return fmt.Sprintf(`[{"type":"from","run":%q,"resume":true}]`, run) }
 
+// succeeds waits for the reply to a run that does.
+func (a agent) succeeds(run string) {
+	a.Helper()
+	if text, failed := a.wait(run); failed {
+		a.Fatalf("the run has failed: %s", text)
+	}
+}
+
 // wait waits for the reply to a run.
 func (a agent) wait(run string) (text string, failed bool) {
 	a.Helper()
