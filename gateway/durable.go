@@ -32,8 +32,10 @@ type Engine interface {
 	Cancel(ctx context.Context, job string) error
 
 	// Work has do do jobs, as many at once as there are slots, until ctx ends; then it ends the contexts of those that are not done,
-	// which other workers do again, and waits for do. A job whose do returns an error is tried again. Nothing of the error leaves this
-	// process. beat takes what Progress returns, and may be called at any time.
+	// and waits for do. The context of a job that is cancelled ends with the cause context.Canceled; with any other cause another attempt
+	// may have begun. A job whose do returns an error, or whose process dies, is tried again until its limit. Nothing of the error leaves
+	// this process. beat takes what Progress returns, also in later attempts, and may be called at any time; the first call returns when
+	// that is noted.
 	Work(ctx context.Context, slots int, do func(ctx context.Context, job string, beat func(details []byte)) error) error
 }
 
@@ -95,7 +97,7 @@ func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stage
 	if err != nil {
 		return nil, err
 	}
-	if err := g.o.Durable.Engine.Start(ctx, name, j.Timeout); err != nil {
+	if err := g.o.Durable.Engine.Start(ctx, name, j.Timeout+replyWait); err != nil {
 		g.o.Log.Warn("a durable run could not be begun", errorField(err))
 		return nil, stages.Errorf(stages.ServerUnavailable, "try again later, or run the pipeline without durable",
 			"the run could not be begun: the engine of durable runs cannot be used now")

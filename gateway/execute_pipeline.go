@@ -98,7 +98,8 @@ type execution struct {
 	kept     func(run string)                  // gets the id of the run; may be nil
 	follow   func(func() []stages.StageReport) // gets what reports on the run; nil: nobody wants it
 
-	err error // of the run, once it has ended
+	ran string // the run, once it has ended, if it is kept
+	err error  // its
 }
 
 // signIn asks the caller's person to sign in to the servers that a plan has failed for, and reports whether somebody has.
@@ -202,7 +203,7 @@ func (g *Gateway) run(ctx context.Context, e *execution) (result *mcp.CallToolRe
 	ctx, known, drop := g.beginRun(ctx, req, row, json.RawMessage(call.Pipeline), p.From())
 	defer drop()
 	report, err := stages.Report{}, errPanic // until the run ends
-	defer func() { e.err = err; known.End(report, readBytes(result), err) }()
+	defer func() { e.ran, e.err = report.Run, err; known.End(report, readBytes(result), err) }()
 	outlast, end := g.outlasting(ctx)
 	defer end()
 	ctx, options, ended := g.o.Watch.Run(ctx, request, sessionOf(req), stages.RunOptions{

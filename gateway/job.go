@@ -170,7 +170,9 @@ func (g *Gateway) replyData(ctx context.Context, name string) ([]byte, error) {
 // unstored is the failure of the shared store, for callers.
 func (g *Gateway) unstored(err error) error {
 	g.o.Log.Warn("the shared store", zap.Error(err))
-	return stages.Errorf(stages.ServerUnavailable, "try again later", "the store that gateways share cannot be used now")
+	e := stages.Errorf(stages.ServerUnavailable, "try again later", "the store that gateways share cannot be used now")
+	e.Err = stages.StoreFailure(err)
+	return e
 }
 
 func errorField(err error) zap.Field { return zap.Error(err) }
@@ -196,16 +198,16 @@ func (g *Gateway) workAt(ctx context.Context, engine Engine) error {
 		ctx, end := context.WithCancelCause(context.WithoutCancel(given))
 		defer end(nil)
 		stop := context.AfterFunc(given, func() {
-			if stopping() {
-				end(ErrGone) // calls that may change something get their time to end
+			if cause := context.Cause(given); cause == context.Canceled && !stopping() {
+				end(cause)
 			}
-			end(context.Cause(given))
+			end(ErrGone) // calls that may change something get their time to end
 		})
 		defer stop()
-		err := g.work(ctx, name, beat)
+		err := g.attempt(ctx, engine, name, beat)
 		switch {
-		case err != nil && stopping():
-			g.o.Log.Info("a durable run is left to other workers", zap.String("job", name))
+		case errors.Is(err, errLeft):
+			g.o.Log.Info("a durable run is left to other attempts", zap.String("job", name))
 		case err != nil:
 			g.o.Log.Warn("a durable run is tried again", zap.String("job", name), zap.Error(err))
 		}
@@ -213,11 +215,8 @@ func (g *Gateway) workAt(ctx context.Context, engine Engine) error {
 	})
 }
 
-// errStopping is why a job is left to other workers.
-var errStopping = errors.New("this gateway is stopping")
-
 // work continues the run of a job until it has ended, and stores its reply. After an error another worker does that.
-func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) error {
+func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	var j job
 	if found, err := g.getJob(ctx, name, &j); !found || err != nil {
 		return err // a job that is gone has no reader any more
@@ -227,12 +226,12 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 	}
 	req := j.Caller.request(nil)
 	if g.runsName(req.Extra) != j.Caller.Owner {
-		return g.putResult(ctx, replyWait, name, &jobReply{Result: failure(failureText(pipelineSubject, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
-			"the worker would run it with other groups than the gateway"), j.MaxOutput))})
+		return g.putFailure(ctx, name, j.Shard, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
+			"the worker would run it with other groups than the gateway"))
 	}
 	ctx, end, open := g.calls.begin(g.inView(ctx, req.Extra), callerOf(req.Extra))
 	if !open {
-		return errStopping
+		return errLeft
 	}
 	defer end()
 	kept := g.o.Kept.Of(j.Caller.Owner)
@@ -246,18 +245,46 @@ func (g *Gateway) work(ctx context.Context, name string, beat func([]byte)) erro
 		pipeline = resuming(last)
 	}
 	if j.Shard {
-		data, err := g.workOnShard(ctx, req, j, pipeline, beat)
+		run, data, err := g.workOnShard(ctx, req, j, pipeline, a)
+		if err == nil {
+			err = settle(ctx, kept, last, run)
+		}
 		if err != nil {
 			return err
 		}
+		kept.Forget(run)
 		kept.Forget(j.Run)
 		return g.putReply(ctx, replyWait, name, data)
 	}
-	reply, err := g.workOn(ctx, req, j, pipeline, beat)
+	run, reply, err := g.workOn(ctx, req, j, pipeline, a)
+	if err == nil {
+		err = settle(ctx, kept, last, run)
+	}
 	if err != nil {
 		return err
 	}
 	return g.putResult(ctx, replyWait, name, &reply)
+}
+
+// settle returns when the run with which an attempt has continued another one is where others find it. It fails if another attempt
+// continues that: then its reply is the one that counts.
+func settle(ctx context.Context, kept *runs.Caller, last, run string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyWait) // a run that was cancelled has a reply, too
+	defer cancel()
+	holder, _, err := kept.Claim(ctx, last, "")
+	switch {
+	case err == nil && holder != run:
+		return errLeft
+	case err == nil && run != "":
+		err = kept.Publish(ctx, run)
+	}
+	if errors.Is(err, runs.ErrTaken) {
+		return errLeft
+	}
+	if err != nil {
+		return stages.StoreFailure(err)
+	}
+	return nil
 }
 
 // using keeps a run in the stores until its return value is called.
@@ -274,27 +301,27 @@ func (g *Gateway) using(ctx context.Context, kept *runs.Caller, run string) (ove
 // takeOver returns the last of the runs that continue a run, none of which is under way any more: those who went on with them are dead.
 func takeOver(ctx context.Context, kept *runs.Caller, run string) (last string, err error) {
 	if _, err := kept.Fetch(ctx, run); err != nil {
-		return "", err
+		return "", stages.StoreFailure(err)
 	}
 	for {
 		holder, _, err := kept.Claim(ctx, run, "")
 		switch {
 		case err != nil:
-			return "", err
+			return "", stages.StoreFailure(err)
 		case holder == "":
 			return run, nil
 		case holder == run:
-			return "", errors.New("an earlier attempt is still under way in this process")
+			return "", errBusy
 		}
 		if _, err := kept.TakeOver(ctx, holder); err != nil {
-			return "", err
+			return "", stages.StoreFailure(err)
 		}
 		run = holder
 	}
 }
 
-// workOn runs the pipeline of a job and returns its reply.
-func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, beat func([]byte)) (reply jobReply, err error) {
+// workOn runs the pipeline of a job, and returns its run, if there is one, and its reply.
+func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, a *attempt) (run string, reply jobReply, err error) {
 	ctx = Observed(ctx, RunObserver{Client: j.Caller.Client})
 	call := schemas.Call{Pipeline: pipeline, Mode: schemas.ModeRun, Durable: true, MaxOutput: j.MaxOutput}
 	left := j.Timeout - time.Since(j.Begun)
@@ -304,7 +331,7 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	})
 	switch {
 	case context.Cause(ctx) == ErrGone:
-		return reply, errStopping
+		return "", reply, errLeft
 	case late != nil:
 		errs = []*stages.Error{late}
 	case errs == nil:
@@ -314,25 +341,35 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	}
 	if errs != nil {
 		if stages.Unkept(stages.Join(errs)) {
-			return reply, stages.Join(errs)
+			return "", reply, stages.Join(errs)
 		}
 		reply.Result = failure(mistakesText(pipelineSubject, pipelineSubject, errs, j.MaxOutput))
-		return reply, nil
+		return "", reply, nil
 	}
 	call.Timeout = left.Seconds()
 	e := &execution{req: req, pipeline: p, call: call, begun: time.Now(), trace: j.Trace}
-	follow, over := reporting(beat)
-	defer over()
-	e.follow = follow
+	defer a.following(&e.follow)()
 	reply.Result, err = g.run(ctx, e)
 	switch {
 	case e.err != nil && (context.Cause(ctx) == ErrGone || g.calls.closing()):
-		return reply, errStopping
+		return "", reply, errLeft
 	case stages.Unkept(e.err):
-		return reply, e.err
+		return "", reply, e.err
 	}
 	reply.Cancelled = e.err != nil && asError(e.err).Code == stages.Cancelled
-	return reply, err
+	return e.ran, reply, err
+}
+
+// putFailure stores an error as the reply to a job.
+func (g *Gateway) putFailure(ctx context.Context, name string, shard bool, e *stages.Error) error {
+	if shard {
+		data, err := encodeEnded(stages.Ended{Err: e.Bare()})
+		if err != nil {
+			return err
+		}
+		return g.putReply(ctx, replyWait, name, data)
+	}
+	return g.putResult(ctx, replyWait, name, &jobReply{Result: failure(failureText(pipelineSubject, e, g.defaultOutput()))})
 }
 
 // putResult stores the result of a call as the reply to a job, as putReply does.
@@ -363,7 +400,7 @@ func (g *Gateway) putReply(ctx context.Context, patience time.Duration, name str
 			return nil
 		}
 		if pausing.For(ctx, time.Second) != nil {
-			return err
+			return stages.StoreFailure(err)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -27,14 +26,18 @@ func (s shards) Continue(ctx context.Context, run string) (ended stages.Ended, e
 	if end, ok := ctx.Deadline(); ok {
 		limit = time.Until(end)
 	}
+	if ended, known, err := g.endedShard(ctx, run); known || err != nil {
+		return ended, err
+	}
 	engine := g.o.Durable.Shards
 	name, err := g.putJob(ctx, &job{Run: run, Pipeline: resuming(run), Begun: time.Now(), Timeout: limit, Caller: s.caller, Trace: s.trace, Shard: true})
-	if err == nil {
-		err = engine.Start(ctx, name, limit)
+	if err != nil {
+		return ended, err
 	}
-	if err == nil {
-		err = engine.Wait(ctx, name)
+	if err := engine.Start(ctx, name, limit); err != nil && ctx.Err() == nil {
+		return ended, stages.StoreFailure(err) // it passes
 	}
+	err = engine.Wait(ctx, name)
 	if ctx.Err() != nil {
 		giveUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWait)
 		defer cancel()
@@ -52,34 +55,48 @@ func (s shards) Continue(ctx context.Context, run string) (ended stages.Ended, e
 	return ended, gob.NewDecoder(bytes.NewReader(data)).Decode(&ended)
 }
 
+// endedShard returns how a shard has ended that has succeeded already, for an earlier attempt at the run that it is a part of.
+func (g *Gateway) endedShard(ctx context.Context, run string) (ended stages.Ended, known bool, err error) {
+	name, _, err := g.lastJob(ctx, run)
+	if name == "" || err != nil {
+		return ended, false, err
+	}
+	data, err := g.replyData(ctx, name)
+	if data == nil || err != nil {
+		return ended, false, err
+	}
+	err = gob.NewDecoder(bytes.NewReader(data)).Decode(&ended)
+	return ended, err == nil && ended.Err == nil, err
+}
+
 // cancelWait is how long a run that ends waits to cancel a shard.
 const cancelWait = 5 * time.Second
 
-// workOnShard runs the pipeline of a shard, and returns how it ended.
-func (g *Gateway) workOnShard(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, beat func([]byte)) ([]byte, error) {
+// workOnShard runs the pipeline of a shard, and returns its run, if there is one, and how it ended.
+func (g *Gateway) workOnShard(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, a *attempt) (run string, reply []byte, err error) {
 	deps := g.callDeps(ctx, req, schemas.Call{Mode: schemas.ModeRun, Durable: true})
 	deps.Spread = stages.Spread{}
-	ended, err := g.runShard(ctx, deps, j, pipeline, beat)
+	ended, err := g.runShard(ctx, deps, j, pipeline, a)
 	switch {
 	case err != nil && (context.Cause(ctx) == ErrGone || g.calls.closing()):
-		return nil, errStopping
+		return "", nil, errLeft
 	case stages.Unkept(err):
-		return nil, err
+		return "", nil, err
 	case err != nil:
 		ended.Err = asError(err).Bare()
 	}
-	if ended.Run != "" {
-		defer deps.Runs.Forget(ended.Run)
-		if err := deps.Runs.Publish(context.WithoutCancel(ctx), ended.Run); err != nil {
-			return nil, err
-		}
-	}
+	reply, err = encodeEnded(ended)
+	return ended.Run, reply, err
+}
+
+// encodeEnded writes the reply to a shard.
+func encodeEnded(ended stages.Ended) ([]byte, error) {
 	var data bytes.Buffer
-	err = gob.NewEncoder(&data).Encode(ended)
+	err := gob.NewEncoder(&data).Encode(ended)
 	return data.Bytes(), err
 }
 
-func (g *Gateway) runShard(ctx context.Context, deps stages.Deps, j job, pipeline []byte, beat func([]byte)) (ended stages.Ended, err error) {
+func (g *Gateway) runShard(ctx context.Context, deps stages.Deps, j job, pipeline []byte, a *attempt) (ended stages.Ended, err error) {
 	limit := j.Timeout - time.Since(j.Begun)
 	p, errs, late := CallTime{Timeout: limit, Begun: time.Now(), Limits: deps.Limits}.Check(ctx, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
 		return stages.Compile(ctx, pipeline, deps)
@@ -92,30 +109,10 @@ func (g *Gateway) runShard(ctx context.Context, deps stages.Deps, j job, pipelin
 	}
 	outlast, end := g.outlasting(ctx)
 	defer end()
-	follow, over := reporting(beat)
-	defer over()
-	options := stages.RunOptions{Outlast: outlast, Timeout: limit, Trace: j.Trace, KeepClaim: true, Begun: follow}
+	options := stages.RunOptions{Outlast: outlast, Timeout: limit, Trace: j.Trace, KeepClaim: true}
+	defer a.following(&options.Begun)()
 	ctx, options, observed := g.o.Watch.Run(ctx, newRequest(), "", options)
 	report, err := p.Run(ctx, nil, io.Discard, options)
 	observed(report, 0, false, err)
 	return stages.Ended{Run: report.Run, Stages: report.Stages}, err
-}
-
-// reporting returns a function that has beat called with the progress of a run, until over is called.
-func reporting(beat func([]byte)) (follow func(func() []stages.StageReport), over func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	begun := time.Now()
-	return func(list func() []stages.StageReport) {
-		go func() {
-			for tick := time.NewTicker(progressEvery / 2); ; {
-				select {
-				case <-tick.C:
-					beat([]byte(texts.JSON(progressOf(list(), time.Since(begun)))))
-				case <-ctx.Done():
-					tick.Stop()
-					return
-				}
-			}
-		}()
-	}, cancel
 }

@@ -73,11 +73,11 @@ const claimTimeout = 10 * time.Second
 
 // claim returns the holder of the run, once next is written unless there was one. The caller has the turn.
 func (j *journal) claim(ctx context.Context, next entry) (holder string, err error) {
-	if !j.ended && !errors.Is(j.lost, errTaken) {
+	if !j.ended && !errors.Is(j.lost, ErrTaken) {
 		if next.Writer == "" {
 			return j.holder, nil // nobody else can continue it
 		}
-		if err := j.send(ctx, false); err != nil && !errors.Is(j.lost, errTaken) {
+		if err := j.send(ctx, false); err != nil && !errors.Is(j.lost, ErrTaken) {
 			return "", err
 		}
 	}

@@ -41,6 +41,9 @@ const (
 	maxPieces = 200     // in an entry
 )
 
+// ErrVersion is why a run cannot be read.
+var ErrVersion = errors.New("another version of mcsh has written it")
+
 // full reports whether there may be more than the entry has room for.
 func (e entry) full(data []byte) bool { return len(data) == maxEntry || len(e.Pieces) == maxPieces }
 
@@ -75,7 +78,7 @@ func decodeEntry(object []byte) (e entry, data []byte, err error) {
 		return entry{}, nil, err
 	}
 	if e.Format != entryFormat {
-		return entry{}, nil, fmt.Errorf("another version of mcsh has written it (format %d; this one reads %d)", e.Format, entryFormat)
+		return entry{}, nil, fmt.Errorf("%w (format %d; this one reads %d)", ErrVersion, e.Format, entryFormat)
 	}
 	left := int64(len(data))
 	for _, x := range e.Pieces {

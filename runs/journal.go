@@ -52,8 +52,8 @@ type journal struct {
 	timer *time.Timer  // nil once the run has ended; guarded by the store's mu
 }
 
-// errTaken is the reason why a gateway cannot write a run any more that it keeps.
-var errTaken = errors.New("another gateway has declared this run dead, and may continue it")
+// ErrTaken is the reason why a gateway cannot write a run any more that it keeps.
+var ErrTaken = errors.New("another gateway has declared this run dead, and may continue it")
 
 // newJournal returns the journal of a run that begins.
 func (s *Store) newJournal(r *run) *journal {
@@ -157,8 +157,8 @@ func (j *journal) put(ctx context.Context, e entry, data []byte) (whole bool, er
 	}
 	there, err := j.s.writeEntry(ctx, j.r.id, j.next, e, data)
 	if errors.Is(err, store.ErrExists) {
-		j.lost = errTaken
-		return false, errTaken
+		j.lost = ErrTaken
+		return false, ErrTaken
 	}
 	if err != nil {
 		return false, err

@@ -262,10 +262,10 @@ func (l *effectLog) begin(ctx context.Context, e pastEffect) (intent int, err er
 	l.write(e)
 	if err := l.r.deps.Runs.Flush(ctx, l.r.record.id); err != nil {
 		l.write(pastEffect{Intent: e.Intent})
-		return 0, &Error{
+		return 0, ofRun(&Error{
 			Code: ServerUnavailable, Err: storeFailure{err}, Hint: "try again later",
 			Msg: "the call was not made, because it cannot be noted for runs that continue this one, in the store that gateways share",
-		}
+		})
 	}
 	return e.Intent, nil
 }

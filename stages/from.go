@@ -118,8 +118,9 @@ func (src *source) filter(replay Filter) Filter {
 // resumption is a run that is continued.
 type resumption struct {
 	storedRun
-	from  int     // the last of its stages whose output is kept; 0: none
-	steps []*Step // those behind it, after one that begins with that output
+	from  int          // the last of its stages whose output is kept; 0: none
+	steps []*Step      // those behind it, after one that begins with that output
+	shard *StageReport // of a shard that has succeeded: nothing runs again
 }
 
 // Overrides are the choices of a for_each that may change when its run is continued.
@@ -155,6 +156,9 @@ func (f *FromStage) resume(ctx context.Context, s Scope) (*Step, error) {
 		return nil, err
 	}
 	r := &resumption{storedRun: run}
+	if r.shard, err = decodeReport(how.Shard); err != nil {
+		return nil, unreadable(err)
+	}
 	r.Stages, err = run.overridden(f.Overrides, how)
 	if err != nil {
 		return nil, err

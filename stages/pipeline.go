@@ -127,6 +127,9 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	}
 	meters, err := p.perform(ctx, r, in, out, o)
 	report := Report{Elapsed: time.Since(start), Stages: reports(meters), Blocks: r.shown.Blocks}
+	if p.resumed != nil && p.resumed.shard != nil {
+		report.Stages = append(report.Stages, *p.resumed.shard)
+	}
 	report.Windows = windows(report.Stages)
 	if o.DryRun && err == nil {
 		report.DryRun, err = r.dry.result(ctx, p.steps)

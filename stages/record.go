@@ -108,7 +108,11 @@ func (p *Pipeline) recordEnd(r *Run, report *Report, meters []*Meter, err error,
 	if err != nil {
 		e = err.(*Error)
 	}
-	rec.write(endName, p.end(e, report.DryRun, meters))
+	how := p.end(e, report.DryRun, meters)
+	if rec.Shard != nil && e == nil {
+		how.Shard = encodeReport(report.Stages[len(report.Stages)-1])
+	}
+	rec.write(endName, how)
 	if d := report.DryRun; d != nil && d.Place != "" {
 		before := d.Place.top() - 1
 		d.Resume = p.recoverable(rec.storedRun, before) == before
@@ -208,6 +212,8 @@ type end struct {
 	Failed  bool  `json:"failed,omitempty"`
 	At      int   `json:"at,omitempty"`      // the stage that failed, or before which a dry run ended; 0: it ended, or was ended from outside
 	Stopped []int `json:"stopped,omitempty"` // the stages that failed or were ended
+
+	Shard []byte `json:"shard,omitempty"` // the report on its for_each, of a shard that has succeeded
 }
 
 // findRun returns an earlier run of the caller. Another caller's run is as unknown as one that never was.
@@ -376,8 +382,8 @@ type Incomplete string
 // Error implements error.
 func (i Incomplete) Error() string { return string(i) }
 
-// OpenOutput returns what a stage of an earlier run produced, to be released after use; stage 0 is the last. The error
-// is an *Error: UNKNOWN_RUN, or why the output is not there.
+// OpenOutput returns what a stage of an earlier run produced, or of the last run that continues it, to be released after use; stage 0
+// is the last. The error is an *Error: UNKNOWN_RUN, or why the output is not there.
 func OpenOutput(ctx context.Context, runs Runs, run string, stage int) (data *io.SectionReader, release func(), err error) {
 	if runs == nil {
 		return nil, nil, Errorf(UnknownRun, "", "nothing is kept here of earlier runs")
@@ -390,10 +396,13 @@ func OpenOutput(ctx context.Context, runs Runs, run string, stage int) (data *io
 		return nil, nil, Errorf(InvalidArguments, "", "there is no stage %d: run %s has %s", stage, run, texts.Count(len(p.Stages), "stage"))
 	}
 	stage = cmp.Or(stage, len(p.Stages))
+	if p, err = p.continued(ctx, stage); err != nil {
+		return nil, nil, err
+	}
 	if whole, why := p.whole(stage); !whole {
 		return nil, nil, p.refuse(stage, why)
 	}
-	data, _, release = runs.Open(run, outputName(stage))
+	data, _, release = runs.Open(p.id, outputName(stage))
 	if data == nil { // it has just been evicted
 		return nil, nil, Errorf(UnknownRun, "", "there is no run %s", texts.Quote(run))
 	}

@@ -1,9 +1,11 @@
 package stages
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -482,4 +484,22 @@ func (p Place) movedTo(stage Place) Place {
 		return stage
 	}
 	return Place(below).In(stage)
+}
+
+// encodeReport writes a report for decodeReport, which JSON cannot read.
+func encodeReport(r StageReport) []byte {
+	var data bytes.Buffer
+	if err := gob.NewEncoder(&data).Encode(r); err != nil {
+		panic(err) // it has only values that gob knows
+	}
+	return data.Bytes()
+}
+
+// decodeReport reads what encodeReport has written; nil: nothing.
+func decodeReport(data []byte) (r *StageReport, err error) {
+	if data == nil {
+		return nil, nil
+	}
+	r = new(StageReport)
+	return r, gob.NewDecoder(bytes.NewReader(data)).Decode(r)
 }

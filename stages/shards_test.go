@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -171,5 +172,29 @@ func TestShardDisagrees(t *testing.T) {
 	_, _, err := k.run(t, `[{"type":"tool","server":"demo","name":"numbers","args":{"n":100}},{"type":"tool","server":"demo","name":"echo","for_each":true}]`)
 	if err == nil || !strings.Contains(err.Error(), "other parameters or effects here") || other.tools["echo"].calls.Load() > 0 {
 		t.Errorf("got %v after %d calls", err, other.tools["echo"].calls.Load())
+	}
+}
+
+// TestShardAgain: a shard that has succeeded can be continued again, where nobody knows that: nothing is called again.
+func TestShardAgain(t *testing.T) {
+	k, w := newSpread(t, storetest.Directory(t))
+	if _, _, err := k.run(t, `[{"type":"tool","server":"demo","name":"numbers","args":{"n":40}},{"type":"tool","server":"demo","name":"echo","for_each":true}]`); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.done) == 0 {
+		t.Fatal("nothing was spread")
+	}
+	calls := k.tools["echo"].calls.Load()
+	for _, first := range maps.Clone(w.done) {
+		again, err := w.Continue(t.Context(), first.Run)
+		if err != nil || again.Err != nil {
+			t.Fatal(err, again.Err)
+		}
+		if diff := cmp.Diff(figures(first.Stages[1:]), figures(again.Stages[1:])); diff != "" {
+			t.Errorf("the report of the for_each (-first +again):\n%s", diff)
+		}
+	}
+	if n := k.tools["echo"].calls.Load(); n != calls {
+		t.Errorf("%d calls were made again", n-calls)
 	}
 }

@@ -102,6 +102,9 @@ type storeFailure struct{ error }
 
 func (f storeFailure) Unwrap() error { return f.error }
 
+// StoreFailure makes an error one of the store that gateways share.
+func StoreFailure(err error) error { return storeFailure{err} }
+
 // Unkept reports whether a run failed because the store that gateways share could not be used: then it can go on later.
 func Unkept(err error) bool {
 	_, ok := errors.AsType[storeFailure](err)

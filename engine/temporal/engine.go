@@ -33,13 +33,12 @@ type Options struct {
 	TLS       *tls.Config  // nil is no TLS, or that of the system where there is an APIKey
 	APIKey    string       // authenticates at the server
 	Log       *slog.Logger // of warnings and errors of the connection and of the worker; nil is none
-	Attempts  int          // attempts of a job that is started, those that were stopped among them; 0 is 20
+	Attempts  int          // attempts of a job that is started, those that were stopped among them; 0 is as many as its time allows
 }
 
 const (
-	defaultAttempts = 20
-	connectWithin   = 10 * time.Second
-	maxText         = 512 // bytes of what a server says that is repeated in an error
+	connectWithin = 10 * time.Second
+	maxText       = 512 // bytes of what a server says that is repeated in an error
 )
 
 // An Engine is a connection to Temporal. Its methods may be called concurrently.
@@ -53,7 +52,6 @@ func Dial(ctx context.Context, o Options) (*Engine, error) {
 	o.Address = cmp.Or(o.Address, "127.0.0.1:7233")
 	o.Namespace = cmp.Or(o.Namespace, "default")
 	o.Queue = cmp.Or(o.Queue, "mcsh")
-	o.Attempts = cmp.Or(o.Attempts, defaultAttempts)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -28,11 +28,13 @@ const (
 // Failures of an attempt that are of this package. The value of a panic can hold data.
 const (
 	errStopped = word("stopped") // its worker ends
+	errLost    = word("lost")    // the server has given it up, or does not answer any more
 	errPanic   = word("panic")
 )
 
-// A Do does the job with a name. Its context ends when the job is cancelled, its time is over or the worker stops. beat says how
-// far it is, as JSON of at most 4 KiB, which is public to all who can read Temporal; it may be called as often as one likes.
+// A Do does the job with a name. Its context ends when the job is cancelled, with the cause [context.Canceled], and when its time is
+// over, the worker stops or the attempt is another worker's. beat says how far it is, as JSON of at most 4 KiB, which is public to all
+// who can read Temporal and stays with the job until another attempt says something else; it may be called as often as one likes.
 type Do = func(ctx context.Context, name string, beat func(details []byte)) error
 
 // Work does jobs, at most slots at a time, until ctx ends. Then it takes no new ones, and the contexts of those that run end;
@@ -72,8 +74,9 @@ func (e *Engine) Work(ctx context.Context, slots int, do Do) error {
 // attempt is the activity: it does a job once, while running lasts. It reports the end of its context whatever do returns.
 func (e *Engine) attempt(ctx, running context.Context, do Do) error {
 	info := activity.GetInfo(ctx)
-	work, end := context.WithCancelCause(ctx)
+	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
+	defer context.AfterFunc(ctx, func() { end(ending(context.Cause(ctx))) })()
 	defer context.AfterFunc(running, func() { end(errStopped) })()
 	log := e.o.Log.With("job", info.WorkflowExecution.ID, "attempt", info.Attempt)
 	err := beating(ctx, func(p *pulse) error {
@@ -88,7 +91,7 @@ func (e *Engine) attempt(ctx, running context.Context, do Do) error {
 		})
 	})
 	switch {
-	case temporal.IsCanceledError(context.Cause(work)):
+	case context.Cause(work) == context.Canceled:
 		return temporal.NewCanceledError()
 	case work.Err() != nil:
 		return temporal.NewApplicationErrorWithOptions("the attempt was stopped", code(context.Cause(work)), temporal.ApplicationErrorOptions{
@@ -101,10 +104,24 @@ func (e *Engine) attempt(ctx, running context.Context, do Do) error {
 	return nil
 }
 
-// A pulse holds the details of the next beat.
+// ending is the cause with which the context of a job ends, where that of the activity has ended with another one.
+func ending(cause error) error {
+	switch {
+	case temporal.IsCanceledError(cause):
+		return context.Canceled
+	case errors.Is(cause, context.DeadlineExceeded):
+		return context.DeadlineExceeded
+	}
+	return errLost
+}
+
+// A pulse sends beats with details.
 type pulse struct {
+	ctx context.Context // of the activity, without its end
+
 	mu      sync.Mutex
 	details json.RawMessage // guarded by mu
+	first   sync.Once
 }
 
 func (p *pulse) set(details []byte) error {
@@ -115,36 +132,43 @@ func (p *pulse) set(details []byte) error {
 		return errors.New("details that are not JSON")
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.details = append(json.RawMessage(nil), details...)
+	p.mu.Unlock()
+	p.first.Do(p.beat) // the server has it before the worker can die of the job
 	return nil
 }
 
-func (p *pulse) get() json.RawMessage {
+func (p *pulse) beat() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.details
+	details := p.details
+	p.mu.Unlock()
+	if details != nil {
+		activity.RecordHeartbeat(p.ctx, details)
+	} else {
+		activity.RecordHeartbeat(p.ctx)
+	}
 }
 
 // beating runs f and tells the server that it does so until it has returned, also after ctx has ended.
 func beating(ctx context.Context, f func(*pulse) error) error {
-	var p pulse
+	p := pulse{ctx: context.WithoutCancel(ctx)}
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &p.details); err != nil {
+			return err
+		}
+	}
 	var beats sync.WaitGroup
 	done := make(chan struct{})
 	beats.Go(func() {
-		ctx := context.WithoutCancel(ctx)
 		tick := time.NewTicker(beatEvery)
 		defer tick.Stop()
 		for {
 			select {
 			case <-done:
+				p.beat() // with the last details
 				return
 			case <-tick.C:
-			}
-			if details := p.get(); details != nil {
-				activity.RecordHeartbeat(ctx, details)
-			} else {
-				activity.RecordHeartbeat(ctx)
+				p.beat()
 			}
 		}
 	})
