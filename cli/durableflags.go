@@ -66,34 +66,34 @@ func (f *durableFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.jobs, "durable-jobs", 4, "durable runs, and parts of them, that this gateway does at once; 0 leaves them to others")
 }
 
-// connect returns the options of durable runs, and a function that ends the connection to their engine.
-func (f *durableFlags) connect(ctx context.Context, p *program, shared store.Store, o gateway.Durable, log *zap.Logger) (gateway.Durable, func(), error) {
+// connect completes the options of durable runs, and returns a function that ends the connection to their engines.
+func (f *durableFlags) connect(ctx context.Context, p *program, shared store.Store, o *gateway.Durable, log *zap.Logger) (disconnect func(), err error) {
 	f.address = cmp.Or(f.address, p.env[temporalVariable])
 	switch {
 	case f.runs != durableAsked && f.runs != durableAlways:
-		return o, nil, usageError("write asked or always", "--durable %s: unknown", f.runs)
+		return nil, usageError("write asked or always", "--durable %s: unknown", f.runs)
 	case f.jobs < 0:
-		return o, nil, usageError("--durable-jobs 0 leaves durable runs to others", "--durable-jobs %d is below zero", f.jobs)
+		return nil, usageError("--durable-jobs 0 leaves durable runs to others", "--durable-jobs %d is below zero", f.jobs)
 	case f.address == "" && f.runs == durableAlways:
-		return o, nil, usageError("name Temporal with --temporal or $"+temporalVariable, "--durable always needs an engine of durable runs")
+		return nil, usageError("name Temporal with --temporal or $"+temporalVariable, "--durable always needs an engine of durable runs")
 	case f.address == "":
-		return o, func() {}, nil
+		return func() {}, nil
 	case shared == nil:
-		return o, nil, usageError("name a store with --store", "--temporal needs the store where gateways and workers find durable runs")
+		return nil, usageError("name a store with --store", "--temporal needs the store where gateways and workers find durable runs")
 	case p.connectEngines == nil:
-		return o, nil, usageError("start mcsh-temporal serve, with the same flags", "this program has no client of Temporal")
+		return nil, usageError("start mcsh-temporal serve, with the same flags", "this program has no client of Temporal")
 	}
 	settings, err := f.options(log)
 	if err != nil {
-		return o, nil, err
+		return nil, err
 	}
 	engines, err := p.connectEngines(ctx, settings)
 	if err != nil {
-		return o, nil, &failure{exitUnreachable, err, "start Temporal, or correct --temporal; mcsh-temporal-dev is one for this machine"}
+		return nil, &failure{exitUnreachable, err, "start Temporal, or correct --temporal; mcsh-temporal-dev is one for this machine"}
 	}
 	o.Engine, o.Shards, o.Slots, o.Always = engines.Runs, engines.Shards, f.jobs, f.runs == durableAlways
 	log.Info("durable runs are done by Temporal at "+f.address, zap.Int("jobs", f.jobs))
-	return o, engines.Close, nil
+	return engines.Close, nil
 }
 
 const maxPEM = 1 << 20

@@ -95,20 +95,28 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 		return err
 	}
 	defer mon.close(ctx, log)
-	o := parts.gatewayOptions(l.trusted)
-	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = kept, s.instance, log, mon.watch, cmp.Or(end.grace, -1), auth.NameOf
-	o.Group, o.GroupsOf, o.AllowSave = s.group.name, auth.GroupsOf, s.allowSave.value == "yes"
-	durable, disconnect, err := s.durable.connect(ctx, p, s.shared, o.Durable, log)
+	x := gatewayParts{nil, parts, mon, logins, kept, listeners, log}
+	disconnect, err := p.addGateway(ctx, s, l, &x, end)
 	if err != nil {
 		return err
 	}
 	defer disconnect()
-	o.Durable = durable
-	g, unnamed := s.expose.gateway(ctx, o)
-	if unnamed != nil {
-		return unnamed
+	return p.serveGateway(ctx, s, l, c, pages, x, end)
+}
+
+// addGateway makes a gateway of its parts. disconnect ends the connection to the engines of durable runs.
+func (p *program) addGateway(ctx context.Context, s settings, l listenFlags, x *gatewayParts, end shutdown) (disconnect func(), err error) {
+	o := x.parts.gatewayOptions(l.trusted)
+	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = x.kept, s.instance, x.log, x.monitor.watch, cmp.Or(end.grace, -1), auth.NameOf
+	o.Group, o.GroupsOf, o.AllowSave = s.group.name, auth.GroupsOf, s.allowSave.value == "yes"
+	if disconnect, err = s.durable.connect(ctx, p, s.shared, &o.Durable, x.log); err != nil {
+		return nil, err
 	}
-	return p.serveGateway(ctx, s, l, c, pages, gatewayParts{g, parts, mon, logins, kept, listeners, log}, end)
+	if x.gateway, err = s.expose.gateway(ctx, o); err != nil {
+		disconnect()
+		return nil, err
+	}
+	return disconnect, nil
 }
 
 // gatewayParts are a gateway with its parts.

@@ -25,9 +25,9 @@ func (w wrongCall) Error() string { return strings.ReplaceAll(w.Unwrap().Error()
 // Unwrap returns the mistakes.
 func (w wrongCall) Unwrap() error { return stages.Join(w) }
 
-// decode fills the struct that into points to with the valid arguments of a call. The error for an unknown argument names
-// the nearest known one.
-func decode(req *mcp.CallToolRequest, into any) wrongCall {
+// decode fills the struct that into points to with the valid arguments of a call, of which hidden ones are unknown. The error for an
+// unknown argument names the nearest known one.
+func decode(req *mcp.CallToolRequest, into any, hidden ...string) wrongCall {
 	raw := bytes.TrimSpace(req.Params.Arguments)
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -41,7 +41,9 @@ func decode(req *mcp.CallToolRequest, into any) wrongCall {
 	v := reflect.ValueOf(into).Elem()
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		known[name], names = v.Field(i), append(names, name)
+		if !slices.Contains(hidden, name) {
+			known[name], names = v.Field(i), append(names, name)
+		}
 	}
 	given, times, wrong := map[string]json.RawMessage{}, map[string]int{}, wrongCall(nil)
 	for _, m := range list { // readers differ in which one of repeated arguments counts

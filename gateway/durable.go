@@ -69,7 +69,7 @@ const (
 
 // within returns the limits of a durable run.
 func (d Durable) within(l stages.Limits) stages.Limits {
-	l.Run = d.Longest()
+	l.Durable, l.Run = true, d.Longest()
 	l.Items, l.Calls = cmp.Or(d.Items, DefaultDurableItems), cmp.Or(d.Calls, DefaultDurableItems)
 	return l
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/store"
 	"github.com/mcsh-dev/mcsh/store/storetest"
 )
@@ -428,7 +429,7 @@ func TestDurableRefused(t *testing.T) {
 		args     map[string]any
 		want     string
 	}{
-		"no engine":         {plain, order, map[string]any{"durable": true}, "no engine for durable runs"},
+		"no engine":         {plain, order, map[string]any{"durable": true}, `unknown argument "durable"`},
 		"a dry run":         {front, order, map[string]any{"durable": true, "mode": "dry_run"}, "a dry run is not durable"},
 		"too long a wait":   {front, order, map[string]any{"durable": true, "wait": 601}, "not between 0 and 600 s"},
 		"too long":          {front, order, map[string]any{"durable": true, "timeout": 86401}, "more than the operator allows: 86400 s"},
@@ -438,6 +439,32 @@ func TestDurableRefused(t *testing.T) {
 	} {
 		if text, failed := w.call(c.agent, c.pipeline, c.args); !failed || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %s, want %q", name, text, c.want)
+		}
+	}
+}
+
+// TestDurableLimits: a durable run has limits of its own, and names them.
+func TestDurableLimits(t *testing.T) {
+	const list, get = `[{"type":"tool","server":"shop","name":"list_orders"},`, `{"type":"tool","server":"shop","name":"get_item","for_each":true}]`
+	for limit, c := range map[string]struct {
+		limits   gateway.Durable
+		pipeline string
+	}{
+		"durable-items": {gateway.Durable{Items: 1}, list + get},
+		"durable-calls": {gateway.Durable{Calls: 2}, list + get},
+		"durable-run":   {gateway.Durable{Run: 100 * time.Millisecond}, `[{"type":"tool","server":"shop","name":"slow"}]`},
+	} {
+		w := newDurableWorld(t)
+		front, _ := w.gateway(1, func(o *gateway.Options) {
+			o.Durable.Items, o.Durable.Calls, o.Durable.Run = c.limits.Items, c.limits.Calls, c.limits.Run
+			o.Limits = stages.Limits{Items: 1000, Calls: 1000}
+		})
+		text, failed := w.call(front, c.pipeline, map[string]any{"durable": true})
+		if !failed || !strings.Contains(text, "limit "+limit) {
+			t.Errorf("%s: %s", limit, text)
+		}
+		if text, failed = w.call(front, strings.ReplaceAll(c.pipeline, "slow", "list_orders"), nil); failed && strings.Contains(text, "limit") {
+			t.Errorf("%s holds for a run that is not durable: %s", limit, text)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -23,15 +24,20 @@ import (
 const executeName = "execute_pipeline"
 
 func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	call := schemas.Call{Mode: schemas.ModeRun, Timeout: -1, MaxOutput: g.defaultOutput(), Wait: schemas.DefaultWait, Durable: g.o.Durable.Always}
+	unset := math.Inf(-1) // which JSON cannot say
+	call := schemas.Call{Mode: schemas.ModeRun, Timeout: unset, MaxOutput: g.defaultOutput(), Wait: schemas.DefaultWait, Durable: g.o.Durable.Always}
 	if hasTasks(ctx) {
 		call.Wait = taskWait
 	}
-	wrong := decode(req, &call)
+	var hidden []string
+	if g.o.Durable.Engine == nil {
+		hidden = schemas.DurableArguments
+	}
+	wrong := decode(req, &call, hidden...)
 	if g.o.Durable.Always && call.Mode == schemas.ModeDryRun {
 		call.Durable = false
 	}
-	if call.Timeout == -1 {
+	if call.Timeout == unset {
 		call.Timeout = g.longestOf(call).Seconds()
 		if !call.Durable {
 			call.Timeout = min(schemas.DefaultTimeout, call.Timeout)
@@ -151,8 +157,6 @@ func (g *Gateway) checkCall(call schemas.Call) wrongCall {
 		add(stages.InvalidArguments, "the modes are "+strings.Join(schemas.Modes(), ", "), "unknown mode %q", shown(call.Mode))
 	}
 	switch {
-	case g.o.Durable.Engine == nil && call.Durable:
-		add(stages.InvalidArguments, "leave durable out", "this gateway has no engine for durable runs")
 	case call.Durable && call.Mode == schemas.ModeDryRun:
 		add(stages.InvalidArguments, "leave durable out", "a dry run is not durable")
 	case !(call.Wait >= 0 && call.Wait <= schemas.MaxWait): // also NaN
@@ -161,7 +165,11 @@ func (g *Gateway) checkCall(call schemas.Call) wrongCall {
 	longest := g.longestOf(call).Seconds()
 	switch { // in seconds, since a time.Duration overflows
 	case call.Timeout > longest:
-		wrong = append(wrong, stages.OverLimit("run", "leave timeout out, or ask for less",
+		limit := "run"
+		if call.Durable {
+			limit = "durable-run"
+		}
+		wrong = append(wrong, stages.OverLimit(limit, "leave timeout out, or ask for less",
 			"timeout %g s is more than the operator allows: %g s", call.Timeout, longest))
 	case !(call.Timeout >= schemas.MinTimeout): // also NaN
 		add(stages.InvalidArguments, "leave it out for the default",

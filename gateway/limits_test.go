@@ -105,6 +105,9 @@ func limitCases() map[string]limitCase {
 		"caller-runs":         {set: func(o *gateway.Options) { o.CallerRuns = 1 }, pipeline: list, beside: true},
 		"connections":         {elsewhere: true}, // TestConnections of cli
 		"address-connections": {elsewhere: true},
+		"durable-items":       {elsewhere: true}, // TestDurableLimits
+		"durable-calls":       {elsewhere: true},
+		"durable-run":         {elsewhere: true},
 		"check":               {elsewhere: true}, // TestCheckLimits of sandbox
 		"check-memory":        {elsewhere: true},
 		"tools":               {elsewhere: true}, // TestHostileLists of upstream: what is not read is a note

@@ -49,6 +49,9 @@ type Call struct {
 	Wait      float64   `json:"wait,omitempty" jsonschema_description:"seconds to wait for a durable run; then the reply says how far it is"`
 }
 
+// DurableArguments are the arguments of a [Call] that only durable runs have.
+var DurableArguments = []string{"durable", "wait"}
+
 // Modes returns the modes of a [Call].
 func Modes() []string { return []string{ModeRun, ModeCheck, ModeDryRun} }
 
@@ -83,8 +86,9 @@ func (RawStages) JSONSchema() *jsonschema.Schema { return published.list() }
 func ExecutePipeline(kinds []stages.Kind, o Options) json.RawMessage {
 	s, stage := published.reflect(Call{}), union
 	if !o.Durable {
-		s.Properties.Delete("durable")
-		s.Properties.Delete("wait")
+		for _, name := range DurableArguments {
+			s.Properties.Delete(name)
+		}
 	}
 	if o.Brief {
 		stage = flat

@@ -30,7 +30,7 @@ type ForEachStage struct {
 
 // Compile compiles the stages of the body.
 func (f *ForEachStage) Compile(ctx context.Context, s Scope) (*Step, error) {
-	timeout, terr := within(f.Timeout, s.Limits.Run, "run")
+	timeout, terr := within(f.Timeout, s.Limits.Run, s.Limits.name("run"))
 	retryOn, merr := f.retriedErrors()
 	body, err := s.mapping(f.Mapping).List(ctx, f.Stages, InEach, "", true)
 	if err := errors.Join(terr, merr, err); err != nil {
@@ -81,7 +81,7 @@ func eachStep(body []*Step, o Mapping, retryOn *regexp.Regexp, s Scope, collect 
 	f.raw = f.Collect == collectLines && !o.WithItem && len(body) > 0 && body[len(body)-1].Command != nil
 	step := &Step{
 		Changes: f.changes, each: f, Nested: []Nested{{Steps: body}},
-		clock:   clock{timeout, s.Limits.Run, "run", `the stage's "timeout"`},
+		clock:   clock{timeout, s.Limits.Run, s.Limits.name("run"), `the stage's "timeout"`},
 		Does:    "runs once per item",
 		Expects: "a JSON array, JSON values or lines",
 	}

@@ -26,6 +26,8 @@ type Limits struct {
 	SpoolHead int64         // of those, bytes kept in memory before one spool goes to disk
 	SpoolDir  string        // where spools go, the system's temporary directory if empty
 
+	Durable bool // Items, Calls and Run are those of a durable run, which have names of their own
+
 	Workspace      int64 // bytes that one run writes to the workspace, copies included
 	WorkspaceTotal int64 // bytes that all runs have written to it since it exists, copies included
 }
@@ -51,6 +53,14 @@ func (l Limits) WithDefaults() Limits {
 	l.WorkspaceTotal = cmp.Or(l.WorkspaceTotal, 1<<30)
 	l.Shared = min(l.Shared, l.Held/8) // kept results do not hold back running items, see crowded
 	return l
+}
+
+// name returns how the operator sets a limit.
+func (l Limits) name(limit string) string {
+	if l.Durable {
+		return "durable-" + limit
+	}
+	return limit
 }
 
 // A clock is a time that somebody was given: how much, of how much at most, and under which names.

@@ -95,7 +95,7 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	timeout := o.Timeout
 	timeout = cmp.Or(timeout, p.deps.Limits.Run)
 	if timeout < 0 || timeout > p.deps.Limits.Run {
-		return Report{}, OverLimit("run", "leave timeout out, or ask for less",
+		return Report{}, OverLimit(p.deps.Limits.name("run"), "leave timeout out, or ask for less",
 			"timeout %s is not within what the operator allows: %s", timeout, p.deps.Limits.Run)
 	}
 	start := time.Now()
@@ -213,7 +213,7 @@ func (p *Pipeline) explain(ctx context.Context, err error, timeout time.Duration
 
 // Late is the error of a run whose time was up: done says what it had come to, try what may help beside more time.
 func Late(timeout time.Duration, l Limits, done, try string) *Error {
-	c := clock{timeout, l.WithDefaults().Run, "run", `the argument "timeout"`}
+	c := clock{timeout, l.WithDefaults().Run, l.name("run"), `the argument "timeout"`}
 	return c.late(try+", or "+c.more(),
 		"the run took longer than %s (%s); %s", shortTime(timeout), c.words(), done)
 }
@@ -407,7 +407,7 @@ func (r *Run) close() error {
 // called counts a tool call before it is made.
 func (r *Run) called() error {
 	if n := r.calls.Add(1); n > int64(r.deps.Limits.Calls) {
-		return ofRun(OverLimit("calls", "filter the items before the call, or split the work into several pipelines",
+		return ofRun(OverLimit(r.deps.Limits.name("calls"), "filter the items before the call, or split the work into several pipelines",
 			"the run makes more than %d tool calls", r.deps.Limits.Calls))
 	}
 	return nil

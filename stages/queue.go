@@ -175,7 +175,7 @@ func (q *queue) next() (*item, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if limit := q.e.r.deps.Limits.Items; q.begun == limit {
-		return nil, tooMany(limit)
+		return nil, q.e.r.deps.Limits.tooMany()
 	}
 	if err := q.e.r.hold(int64(len(el.data))); err != nil {
 		return nil, err
@@ -193,8 +193,8 @@ func (q *queue) next() (*item, error) {
 	return it, nil
 }
 
-func tooMany(limit int) error {
-	return OverLimit("items", "filter the items before for_each", "there are more than %d items", limit)
+func (l Limits) tooMany() error {
+	return OverLimit(l.name("items"), "filter the items before for_each", "there are more than %d items", l.Items)
 }
 
 // finish ends an item whose stages have ended with err.
@@ -504,7 +504,7 @@ func (e *each) checked(in io.Reader, data *header) (*spool, error) {
 	for n := 0; ; n++ {
 		el, err := s.next()
 		if err == nil && n == limits.Items {
-			err = tooMany(limits.Items)
+			err = limits.tooMany()
 		}
 		if err == nil {
 			e.log.verify(before+n+1, el)

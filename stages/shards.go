@@ -184,7 +184,7 @@ func (s *spreading) next() (*lane, error) {
 			break
 		}
 		if err == nil && s.begun == s.r.deps.Limits.Items {
-			err = tooMany(s.begun)
+			err = s.r.deps.Limits.tooMany()
 		}
 		if err == nil {
 			err = s.r.hold(int64(len(el.data)))

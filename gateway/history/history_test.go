@@ -33,7 +33,7 @@ type world struct {
 func newWorld(t testing.TB, o runs.Options) world {
 	t.Helper()
 	o.Share = memory.New(64<<20).Share("runs", 64<<20)
-	o.Dir, o.Beside = t.TempDir(), []string{history.Prefix}
+	o.Dir, o.Beside = t.TempDir(), map[string]time.Duration{history.Prefix: 0}
 	w := world{kept: runs.New(o), share: o.Share}
 	w.History = history.New(w.kept)
 	t.Cleanup(func() { w.kept.Close() })
