@@ -102,14 +102,15 @@ func TestPoison(t *testing.T) {
 	begun := time.Now()
 	run := front.submit(each(arguments{N: 30, Ms: 20}, `,"concurrency":2`, "look"))
 	ended := make(chan struct{})
-	deaths := 0
+	deaths, given := 0, ""
 	go func() {
 		defer close(ended)
 		text, failed := front.wait(run)
 		t.Logf("after %s: %s", time.Since(begun).Round(time.Millisecond), text)
-		if !failed || !strings.Contains(text, "the run was given up") {
+		if !failed || !strings.Contains(text, "the run was given up") || !strings.Contains(text, "Continue with") {
 			t.Errorf("the reply: %s", text)
 		}
+		given = text
 	}()
 	for {
 		select {
@@ -125,6 +126,13 @@ func TestPoison(t *testing.T) {
 	}
 	if deaths < 2 || deaths > 8 {
 		t.Errorf("%d workers have died", deaths)
+	}
+	w.tools.onCall(nil)
+	last := regexp.MustCompile(`r_[a-z2-7]{26}`).FindString(given)
+	text, failed, err := front.call(resume(last), object{"durable": true})
+	fine(t, err)
+	if failed || !strings.Contains(text, `"x":29`) {
+		t.Errorf("once the item does no harm any more, the run that goes on: %s", text)
 	}
 }
 
