@@ -55,8 +55,7 @@ func (g *Gateway) attempt(ctx context.Context, engine Engine, name string, beat 
 	}
 	before := a.state.Fruitless
 	if before >= maxFruitless {
-		return g.putFailure(ctx, name, shard, stages.Errorf(stages.Internal, "its operator finds the cause in the logs of the workers",
-			"the run was given up: %d attempts in a row have ended with their worker before they had done more than those before", before))
+		return g.giveUp(ctx, name, shard, nil)
 	}
 	a.note(func(s *attemptState) { s.Fruitless++ })
 	for pause := time.Second; ; pause = min(2*pause, maxStorePause) {
@@ -74,7 +73,7 @@ func (g *Gateway) attempt(ctx context.Context, engine Engine, name string, beat 
 	case errors.Is(err, errLeft):
 		a.note(func(s *attemptState) { s.Fruitless = min(s.Fruitless, before) })
 	case err != nil && a.fruitless() >= maxFruitless:
-		return g.putFailure(ctx, name, shard, givenUp(err))
+		return g.giveUp(ctx, name, shard, err)
 	}
 	return err
 }
@@ -86,14 +85,24 @@ func passing(err error) bool {
 	return errors.Is(err, errBusy) || stages.Unkept(err) && !errors.Is(err, runs.ErrVersion)
 }
 
-// givenUp is the reply to a job whose attempts fail, of which the last one has failed with err.
-func givenUp(err error) *stages.Error {
+// giveUp stores the reply to a job whose attempts get no further, of which the last one has failed with err; nil: its worker has died.
+func (g *Gateway) giveUp(ctx context.Context, name string, shard bool, err error) error {
 	if errors.Is(err, runs.ErrVersion) {
-		return stages.Errorf(stages.Internal, "give all gateways and workers the same version of mcsh, and run the pipeline again",
-			"the run was given up: its worker cannot read it, because another version of mcsh has written it")
+		return g.putFailure(ctx, name, shard, stages.Errorf(stages.Internal, "give all gateways and workers the same version of mcsh, and run the pipeline again",
+			"the run was given up: its worker cannot read it, because another version of mcsh has written it"))
 	}
-	return stages.Errorf(stages.Internal, "its operator finds the cause in the logs of the workers",
-		"the run was given up: %d attempts in a row have failed before they had done more than those before", maxFruitless)
+	how := "failed"
+	if err == nil {
+		how = "ended with their worker"
+	}
+	e := stages.Errorf(stages.Internal, "have the operator look for the cause in the logs of the workers",
+		"the run was given up: %d attempts in a row have %s before they had done more than those before", maxFruitless, how)
+	var j job
+	if found, err := g.getJob(ctx, name, &j); found && err == nil {
+		last, err := takeOver(ctx, g.o.Kept.Of(j.Caller.Owner), j.Run)
+		e.Run, e.Resume = last, err == nil
+	}
+	return g.putFailure(ctx, name, shard, e)
 }
 
 // note changes the state, and has the engine keep it.

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +36,8 @@ type engineJob struct {
 	stopped  bool  // nobody is to begin it
 	details  []byte
 	attempts int
-	cancel   context.CancelFunc // of the attempt
+	cancel   context.CancelFunc      // of the attempt
+	lose     context.CancelCauseFunc // of the attempt
 }
 
 func newEngine() *engine {
@@ -131,6 +133,7 @@ func (j *engineJob) end(how error) {
 }
 
 func (e *engine) attempt(ctx context.Context, name string, do func(context.Context, string, func([]byte)) error) {
+	ctx, lose := context.WithCancelCause(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.mu.Lock()
@@ -141,7 +144,7 @@ func (e *engine) attempt(ctx context.Context, name string, do func(context.Conte
 		return
 	}
 	j.attempts++
-	j.cancel = cancel
+	j.cancel, j.lose = cancel, lose
 	e.mu.Unlock()
 	err := do(ctx, name, func(details []byte) {
 		e.mu.Lock()
@@ -498,5 +501,59 @@ func TestDurableCancelled(t *testing.T) {
 	w.engine.mu.Unlock()
 	if text, failed := w.call(front, waits, nil); !failed || !strings.Contains(text, "CANCELLED") {
 		t.Errorf("got %s", text)
+	}
+}
+
+// TestDurableLost: an attempt that the engine has given up ends without a reply, and the next one has it.
+func TestDurableLost(t *testing.T) {
+	begun, again := make(chan struct{}, 2), make(chan struct{})
+	w := newDurableWorld(t, mcptest.Tool{Name: "wait", ReadOnly: true, Do: func(map[string]any) (string, error) {
+		begun <- struct{}{}
+		<-again
+		return "at last", nil
+	}})
+	front, _ := w.gateway(1)
+	text, _ := w.call(front, `[{"type":"tool","server":"shop","name":"wait"}]`, map[string]any{"durable": true, "wait": 0})
+	s := w.status(text)
+	<-begun
+	w.engine.mu.Lock()
+	for _, j := range w.engine.jobs {
+		j.lose(errors.New("another attempt may have begun"))
+	}
+	w.engine.mu.Unlock()
+	<-begun
+	close(again)
+	if text, failed := w.call(front, fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run), nil); failed || !strings.Contains(text, "at last") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestDurableGivenUp: a run that no worker can read is given up after some attempts.
+func TestDurableGivenUp(t *testing.T) {
+	w := newDurableWorld(t)
+	front, _ := w.gateway(0)
+	text, _ := w.call(front, `[{"type":"tool","server":"shop","name":"list_orders"}]`, map[string]any{"durable": true, "wait": 0})
+	s := w.status(text)
+	for o, err := range w.store.List(t.Context(), "runs/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := w.store.Get(t.Context(), o.Name)
+		newer := bytes.Replace(data, []byte(`{"format":1,`), []byte(`{"format":9,`), 1)
+		if err := errors.Join(err, w.store.Delete(t.Context(), o.Name), w.store.Put(t.Context(), o.Name, newer)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	back, _ := w.gateway(1)
+	text, failed := w.call(back, fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run), nil)
+	if !failed || !strings.Contains(text, "another version of mcsh has written it") {
+		t.Errorf("got %s", text)
+	}
+	w.engine.mu.Lock()
+	defer w.engine.mu.Unlock()
+	for _, j := range w.engine.jobs {
+		if j.attempts != 5 {
+			t.Errorf("there were %d attempts", j.attempts)
+		}
 	}
 }

@@ -199,6 +199,9 @@ func (p storedRun) free(ctx context.Context) error {
 	case holder == p.id:
 		return stillRunning(p.id)
 	}
+	if last, err := lastOf(ctx, p.runs, holder); err == nil {
+		holder = last
+	}
 	return p.taken(holder)
 }
 

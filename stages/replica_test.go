@@ -66,8 +66,8 @@ func (p *posts) all() map[string]int {
 	return maps.Clone(p.calls)
 }
 
-// TestDeadGateway: another gateway continues a for_each whose gateway is cut off from the store in the middle. No item is called
-// twice: neither those that the first one has called nor those whose calls were under way.
+// TestDeadGateway: another gateway continues a for_each whose gateway is cut off from the store in the middle, which ends the run with
+// any on_error. No item is called twice: neither those that the first one has called nor those whose calls were under way.
 func TestDeadGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := storetest.Directory(t)
@@ -88,7 +88,7 @@ func TestDeadGateway(t *testing.T) {
 		a.deps.Runs = beginning{a.deps.Runs, ids}
 		ended := make(chan error)
 		go func() {
-			_, _, err := a.run(t, "["+numbers100+","+cat+`,{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":4}]`)
+			_, _, err := a.run(t, "["+numbers100+","+cat+`,{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":4,"on_error":"collect"}]`)
 			ended <- err
 		}()
 		id := <-ids

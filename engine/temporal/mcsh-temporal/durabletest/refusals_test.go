@@ -3,6 +3,7 @@ package durabletest
 import (
 	"bytes"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -101,14 +102,15 @@ func TestPoison(t *testing.T) {
 	begun := time.Now()
 	run := front.submit(each(arguments{N: 30, Ms: 20}, `,"concurrency":2`, "look"))
 	ended := make(chan struct{})
-	deaths := 0
+	deaths, given := 0, ""
 	go func() {
 		defer close(ended)
 		text, failed := front.wait(run)
 		t.Logf("after %s: %s", time.Since(begun).Round(time.Millisecond), text)
-		if !failed || !strings.Contains(text, "the run was given up") {
+		if !failed || !strings.Contains(text, "the run was given up") || !strings.Contains(text, "Continue with") {
 			t.Errorf("the reply: %s", text)
 		}
+		given = text
 	}()
 	for {
 		select {
@@ -124,6 +126,13 @@ func TestPoison(t *testing.T) {
 	}
 	if deaths < 2 || deaths > 8 {
 		t.Errorf("%d workers have died", deaths)
+	}
+	w.tools.onCall(nil)
+	last := regexp.MustCompile(`r_[a-z2-7]{26}`).FindString(given)
+	text, failed, err := front.call(resume(last), object{"durable": true})
+	fine(t, err)
+	if failed || !strings.Contains(text, `"x":29`) {
+		t.Errorf("once the item does no harm any more, the run that goes on: %s", text)
 	}
 }
 
@@ -145,6 +154,31 @@ func TestLargeOutput(t *testing.T) {
 	run = front.submit(each(arguments{N: 2, Size: 2 * size}, "", "look"))
 	if text, _ = front.wait(run); !strings.Contains(text, "result") || !strings.Contains(text, "64") {
 		t.Errorf("more than a result may have: %.500s", text)
+	}
+}
+
+// TestTooLong: a run that takes longer than it may has a reply that says so, and can be resumed as a durable run.
+func TestTooLong(t *testing.T) {
+	const items = 60
+	w := newWorld(t)
+	front := w.agent(w.gateway(0))
+	w.gateway(1)
+	text, failed, err := front.call(each(arguments{N: items, Ms: 200}, `,"concurrency":2`, "post"), object{"durable": true, "timeout": 3})
+	fine(t, err)
+	run := regexp.MustCompile(`r_[a-z2-7]{26}`).FindString(text)
+	if !failed || !strings.Contains(text, "TIMEOUT") || run == "" {
+		t.Fatalf("the reply: %s", text)
+	}
+	before := len(w.tools.made("post"))
+	text, failed, err = front.call(resume(run), object{"durable": true})
+	fine(t, err)
+	if failed {
+		t.Fatalf("the run that goes on: %s", text)
+	}
+	got := front.check(front.results(run), "post", items)
+	t.Logf("%d calls, then the others: %+v", before, got)
+	if before == 0 || before == items || got != (tally{}) {
+		t.Errorf("%d calls before; got %+v", before, got)
 	}
 }
 
