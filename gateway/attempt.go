@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/runs"
@@ -63,7 +65,7 @@ func (g *Gateway) attempt(ctx context.Context, engine Engine, name string, beat 
 		if !passing(err) {
 			break
 		}
-		g.o.Log.Warn("a durable run waits", errorField(err))
+		g.o.Log.Warn("a durable run waits", zap.Error(err))
 		if pausing.For(ctx, pause) != nil {
 			err = errLeft
 			break

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
@@ -98,7 +99,7 @@ func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stage
 		return nil, err
 	}
 	if err := g.o.Durable.Engine.Start(ctx, name, j.Timeout+replyWait); err != nil {
-		g.o.Log.Warn("a durable run could not be begun", errorField(err))
+		g.o.Log.Warn("a durable run could not be begun", zap.Error(err))
 		return nil, stages.Errorf(stages.ServerUnavailable, "try again later, or run the pipeline without durable",
 			"the run could not be begun: the engine of durable runs cannot be used now")
 	}

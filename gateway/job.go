@@ -175,8 +175,6 @@ func (g *Gateway) unstored(err error) error {
 	return e
 }
 
-func errorField(err error) zap.Field { return zap.Error(err) }
-
 // Work does jobs of durable runs until ctx ends. Without an engine or slots it does nothing.
 func (g *Gateway) Work(ctx context.Context) error {
 	d := g.o.Durable

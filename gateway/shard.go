@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -45,7 +46,7 @@ func (s shards) Continue(ctx context.Context, run string) (ended stages.Ended, e
 		return stages.Ended{}, context.Cause(ctx)
 	}
 	if err != nil {
-		g.o.Log.Warn("a shard has failed", errorField(err))
+		g.o.Log.Warn("a shard has failed", zap.Error(err))
 		return stages.Ended{}, stages.Errorf(stages.ServerUnavailable, "try again later", "a part of the items could not be run by workers")
 	}
 	data, err := g.o.Kept.Shared().Get(ctx, replyObject(name))
