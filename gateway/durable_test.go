@@ -134,6 +134,7 @@ func (j *engineJob) end(how error) {
 
 func (e *engine) attempt(ctx context.Context, name string, do func(context.Context, string, func([]byte)) error) {
 	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.mu.Lock()
