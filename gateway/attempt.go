@@ -14,6 +14,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store"
 )
 
 // maxFruitless is how many attempts of a job in a row may fail, or die, before they have done more of it than those before.
@@ -84,7 +85,7 @@ const maxStorePause = 10 * time.Second
 
 // passing reports whether an attempt can go on later where it has failed.
 func passing(err error) bool {
-	return errors.Is(err, errBusy) || stages.Unkept(err) && !errors.Is(err, runs.ErrVersion)
+	return errors.Is(err, errBusy) || stages.Unkept(err) && !errors.Is(err, runs.ErrVersion) && !errors.Is(err, store.ErrDamaged)
 }
 
 // giveUp stores the reply to a job whose attempts get no further, of which the last one has failed with err; nil: its worker has died.

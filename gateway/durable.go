@@ -92,7 +92,7 @@ func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stage
 		Caller: g.callerOfJob(req), Trace: traceOf(req.Params.Meta, req.Extra),
 	}
 	if p.From() != run { // it was stored just now
-		j.Pipeline = resuming(run)
+		j.Pipeline = resuming(run, stages.Overrides{})
 	}
 	name, err := g.putJob(ctx, &j)
 	if err != nil {
@@ -114,9 +114,9 @@ func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stage
 	return g.underWay(ctx, name, j)
 }
 
-// resuming is the pipeline that continues a run.
-func resuming(run string) json.RawMessage {
-	return json.RawMessage("[" + stages.ResumeStage(run) + "]")
+// resuming is the pipeline that continues a run with choices.
+func resuming(run string, choices stages.Overrides) json.RawMessage {
+	return json.RawMessage("[" + choices.ResumeStage(run) + "]")
 }
 
 // awaitFirst waits for the durable run that a pipeline begins with, if there is one of the caller, and returns its reply, or how far it
