@@ -102,8 +102,9 @@ func (g *Gateway) giveUp(ctx context.Context, name string, shard bool, err error
 		"the run was given up: %d attempts in a row have %s before they had done more than those before", maxFruitless, how)
 	var j job
 	if found, err := g.getJob(ctx, name, &j); found && err == nil {
-		last, err := takeOver(ctx, g.o.Kept.Of(j.Caller.Owner), j.Run)
-		e.Run, e.Resume = last, err == nil
+		if chain, err := takeOver(ctx, g.o.Kept.Of(j.Caller.Owner), j.Run); err == nil {
+			e.Run, e.Resume = chain[len(chain)-1], true
+		}
 	}
 	return g.putFailure(ctx, name, shard, e)
 }
