@@ -146,14 +146,17 @@ func (a *attempt) following(follow *func(func() []stages.StageReport)) (over fun
 // one attempt to the next, since that has the items of the one before.
 func done(list []stages.StageReport) (n int64) {
 	for _, s := range list {
-		ended := s.OK + s.Failed
-		if ended == 0 && s.Millis > 0 {
-			ended = 1
+		items := ended(s)
+		if items == 0 && s.Millis > 0 {
+			items = 1
 		}
-		if ended > 0 {
+		if items > 0 {
 			at, _ := strconv.ParseInt(string(s.Place), 10, 16) // the number of a stage of the plan
-			n = max(n, at<<40+ended)
+			n = max(n, at<<40+items)
 		}
 	}
 	return n
 }
+
+// ended returns how many items of a for_each have ended, in earlier attempts too.
+func ended(s stages.StageReport) int64 { return s.OK + s.Failed + s.Resumed }

@@ -296,13 +296,15 @@ type runProgress struct {
 // progressOf sums up reports on stages of a run that began some time ago.
 func progressOf(list []stages.StageReport, elapsed time.Duration) (p runProgress) {
 	p.Calls = stages.Report{Stages: list}.AllCalls()
+	var own int64 // items that have ended since
 	for _, s := range list {
 		if s.Items > 0 && (s.Millis == 0 || p.Items == 0) {
-			p.Stage, p.Items, p.Failed, p.Of = s.Place, s.OK+s.Failed, s.Failed, s.Total
+			p.Stage, p.Items, p.Failed, p.Of = s.Place, ended(s), s.Failed, s.Total
+			own = p.Items - s.Resumed
 		}
 	}
-	if p.Items > 0 && elapsed > 0 {
-		rate := float64(p.Items) / elapsed.Seconds()
+	if own > 0 && elapsed > 0 {
+		rate := float64(own) / elapsed.Seconds()
 		p.Rate = float64(int64(rate*10)) / 10
 		if p.Of > p.Items {
 			p.Left = time.Duration(float64(p.Of-p.Items) / rate * float64(time.Second)).Round(time.Second).String()

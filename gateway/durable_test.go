@@ -20,6 +20,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/store"
 	"github.com/mcsh-dev/mcsh/store/storetest"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // engine is an engine of durable runs for the gateways of one process.
@@ -592,5 +593,40 @@ func TestShardsCancelledBefore(t *testing.T) {
 		if n := called.of(fmt.Sprint(id)); n != 1 && id != 60 {
 			t.Errorf("item %d was called %d times", id, n)
 		}
+	}
+}
+
+// TestDurableCancelledWhileChecked: a run that is cancelled before a worker has checked it was cancelled, and can be continued.
+func TestDurableCancelledWhileChecked(t *testing.T) {
+	w := newDurableWorld(t)
+	front, _ := w.gateway(0)
+	text, _ := w.call(front, `[{"type":"tool","server":"shop","name":"list_orders"}]`, map[string]any{"durable": true, "wait": 0})
+	s := w.status(text)
+	checking := make(chan struct{})
+	begun := sync.OnceFunc(func() { close(checking) })
+	_, stop := w.gateway(1, func(o *gateway.Options) {
+		o.Upstream = mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{
+			Name: "shop", Dial: func(ctx context.Context) (mcp.Transport, error) {
+				begun()
+				<-ctx.Done()
+				return nil, ctx.Err()
+			},
+		}}}})
+	})
+	<-checking
+	w.engine.mu.Lock()
+	for _, j := range w.engine.jobs {
+		j.cancel()
+	}
+	w.engine.mu.Unlock()
+	text, failed := w.call(front, fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run), nil)
+	resume := fmt.Sprintf(`{"type": "from", "run": %q, "resume": true}`, s.Run)
+	if !failed || !strings.Contains(text, "CANCELLED") || !strings.Contains(text, resume) || strings.Contains(text, "mistake") {
+		t.Errorf("got %s", text)
+	}
+	stop()
+	w.gateway(1)
+	if text, failed := w.call(front, "["+resume+"]", map[string]any{"durable": true}); failed {
+		t.Errorf("got %s", text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -95,5 +96,18 @@ func TestReplyThatFits(t *testing.T) {
 	result, err := r.result(stages.Report{Run: "r_1"}, func() fullOutput { t.Error("asked"); return fullOutput{} })
 	if err != nil || len(result.Content) != 1 || result.Content[0].(*mcp.TextContent).Text != "0123456789" {
 		t.Errorf("%v: %+v", err, result)
+	}
+}
+
+// TestProgressOfAttempts: items that an earlier attempt has done count, and the time that is left is that of the others.
+func TestProgressOfAttempts(t *testing.T) {
+	list := []stages.StageReport{{Place: "2", Items: 60, OK: 18, Failed: 2, Resumed: 40, Total: 100, Calls: 20}}
+	p := progressOf(list, 10*time.Second)
+	if want := (runProgress{Stage: "2", Items: 60, Of: 100, Failed: 2, Calls: 20, Rate: 2, Left: "20s"}); p != want {
+		t.Errorf("got %+v, want %+v", p, want)
+	}
+	first := []stages.StageReport{{Place: "2", Items: 50, OK: 40}}
+	if done(list) <= done(first) {
+		t.Errorf("the attempt that goes on has done no more: %d, %d", done(list), done(first))
 	}
 }

@@ -335,6 +335,10 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	switch {
 	case context.Cause(ctx) == ErrGone:
 		return "", reply, errLeft
+	case errs != nil && ctx.Err() != nil:
+		e := stages.Errorf(stages.Cancelled, "", "the run was cancelled while it was checked")
+		e.Run, e.Resume = stages.BeginsWith(pipeline).Run, true
+		return "", jobReply{Cancelled: true, Result: failure(failureText(pipelineSubject, e, j.MaxOutput))}, nil
 	case late != nil:
 		errs = []*stages.Error{late}
 	case errs == nil:
