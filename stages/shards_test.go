@@ -273,10 +273,12 @@ func TestShardsFailClosed(t *testing.T) {
 		change func(k *kept, s *unreachable, shards map[string]bool)
 		want   stages.Code
 	}{
-		"no workers":  {func(k *kept, _ *unreachable, _ map[string]bool) { k.deps.Spread = stages.Spread{} }, stages.Denied},
-		"sticky":      {func(k *kept, _ *unreachable, _ map[string]bool) { k.tools["post"].info.Sticky = true }, stages.Denied},
-		"unreachable": {func(_ *kept, s *unreachable, shards map[string]bool) { s.lost, s.why = shards, errors.New("no route to host") }, stages.ServerUnavailable},
-		"gone":        {func(_ *kept, s *unreachable, shards map[string]bool) { s.lost, s.why = shards, store.ErrNotFound }, stages.Denied},
+		"no workers": {func(k *kept, _ *unreachable, _ map[string]bool) { k.deps.Spread = stages.Spread{} }, stages.Denied},
+		"sticky":     {func(k *kept, _ *unreachable, _ map[string]bool) { k.tools["post"].info.Sticky = true }, stages.Denied},
+		"unreachable": {func(_ *kept, s *unreachable, shards map[string]bool) {
+			s.lost, s.why = shards, errors.New("no route to host")
+		}, stages.ServerUnavailable},
+		"gone": {func(_ *kept, s *unreachable, shards map[string]bool) { s.lost, s.why = shards, store.ErrNotFound }, stages.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &unreachable{Store: storetest.Directory(t), written: map[string]bool{}}
