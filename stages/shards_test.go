@@ -198,3 +198,37 @@ func TestShardAgain(t *testing.T) {
 		t.Errorf("%d calls were made again", n-calls)
 	}
 }
+
+// TestShardsTotal: while workers run items, the estimate of how many there are counts those that they have not ended.
+func TestShardsTotal(t *testing.T) {
+	for _, n := range []int{100, 3000} { // less and more than a buffer of the input
+		k, w := newSpread(t, storetest.Directory(t))
+		w.deps.Spread, k.deps.Spread.Output = stages.Spread{}, 0
+		var reports func() []stages.StageReport
+		known := 0
+		w.fail = func(int64) error {
+			if total := reports()[1].Total; total != 0 {
+				known++
+				if total < int64(n*95/100) || total > int64(n*105/100) {
+					return fmt.Errorf("%d items, estimated %d", n, total)
+				}
+			}
+			return nil
+		}
+		k.deps.Spread.Concurrency = 16
+		var lines strings.Builder
+		for i := range n {
+			fmt.Fprintf(&lines, `\n%d`, 10_000+i)
+		}
+		pipeline := fmt.Sprintf(`[{"type":"tool","server":"demo","name":"say","args":{"text":"%s"}},{"type":"tool","server":"demo","name":"echo","for_each":true}]`,
+			lines.String()[2:])
+		p, errs := stages.Compile(t.Context(), []byte(pipeline), k.deps)
+		if errs != nil {
+			t.Fatal(stages.Join(errs))
+		}
+		_, err := p.Run(t.Context(), nil, io.Discard, stages.RunOptions{Begun: func(list func() []stages.StageReport) { reports = list }})
+		if err != nil || known == 0 {
+			t.Errorf("%d items: %v, known %d times", n, err, known)
+		}
+	}
+}
