@@ -89,7 +89,7 @@ func (f *durableFlags) connect(ctx context.Context, p *program, shared store.Sto
 	}
 	engines, err := p.connectEngines(ctx, settings)
 	if err != nil {
-		return nil, &failure{exitUnreachable, err, "start Temporal, or correct --temporal; mcsh-temporal-dev is one for this machine"}
+		return nil, &failure{exitUnreachable, err, ""}
 	}
 	o.Engine, o.Shards, o.Slots, o.Always = engines.Runs, engines.Shards, f.jobs, f.runs == durableAlways
 	log.Info("durable runs are done by Temporal at "+f.address, zap.Int("jobs", f.jobs))
