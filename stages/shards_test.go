@@ -205,10 +205,10 @@ func TestShardsTotal(t *testing.T) {
 		k, w := newSpread(t, storetest.Directory(t))
 		w.deps.Spread, k.deps.Spread.Output = stages.Spread{}, 0
 		var reports func() []stages.StageReport
-		known := 0
+		var known atomic.Int64
 		w.fail = func(int64) error {
 			if total := reports()[1].Total; total != 0 {
-				known++
+				known.Add(1)
 				if total < int64(n*95/100) || total > int64(n*105/100) {
 					return fmt.Errorf("%d items, estimated %d", n, total)
 				}
@@ -227,8 +227,8 @@ func TestShardsTotal(t *testing.T) {
 			t.Fatal(stages.Join(errs))
 		}
 		_, err := p.Run(t.Context(), nil, io.Discard, stages.RunOptions{Begun: func(list func() []stages.StageReport) { reports = list }})
-		if err != nil || known == 0 {
-			t.Errorf("%d items: %v, known %d times", n, err, known)
+		if err != nil || known.Load() == 0 {
+			t.Errorf("%d items: %v, known %d times", n, err, known.Load())
 		}
 	}
 }
