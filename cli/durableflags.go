@@ -131,19 +131,15 @@ func (f *durableFlags) options(log *zap.Logger) (EngineOptions, error) {
 	return o, nil
 }
 
-// work has a gateway do durable runs until stop is called, which returns why that ended before; then the context has ended, too.
-func work(ctx context.Context, g *gateway.Gateway) (working context.Context, stop func() error) {
-	working, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
+// work has a gateway do durable runs until stop is called. Without them it still takes calls, and its operator learns why.
+func work(ctx context.Context, g *gateway.Gateway, log *zap.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
 	go func() {
-		err := g.Work(working)
-		if err != nil {
-			cancel()
+		defer close(ended)
+		if err := g.Work(ctx); err != nil {
+			log.Error("this gateway does no durable runs any more; start it again", zap.Error(err))
 		}
-		ended <- err
 	}()
-	return working, func() error {
-		cancel()
-		return <-ended
-	}
+	return func() { cancel(); <-ended }
 }

@@ -131,7 +131,7 @@ type gatewayParts struct {
 }
 
 // serveGateway serves a gateway to its clients, and to programs that control it.
-func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, x gatewayParts, end shutdown) (err error) {
+func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c controlFlags, pages consoleFlags, x gatewayParts, end shutdown) error {
 	greet := func() error { return p.startSandbox(ctx, x.parts.sandbox, s.sandbox.backend, x.log) }
 	source := p.controlled(s, x)
 	api, err := c.handler(source, x.log)
@@ -144,8 +144,7 @@ func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c
 	}
 	defer p.serveControl(s, source, console, x.log)()
 	defer followPipelines(ctx, x.parts, x.gateway, x.log)()
-	ctx, stop := work(ctx, x.gateway)
-	defer func() { err = errors.Join(err, stop()) }()
+	defer work(ctx, x.gateway, x.log)()
 	end.stop = x.gateway.Close
 	if x.listeners == nil {
 		return p.serveOnStdio(ctx, x.gateway, greet, end)

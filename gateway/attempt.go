@@ -8,10 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store"
 )
 
 // maxFruitless is how many attempts of a job in a row may fail, or die, before they have done more of it than those before.
@@ -63,7 +66,7 @@ func (g *Gateway) attempt(ctx context.Context, engine Engine, name string, beat 
 		if !passing(err) {
 			break
 		}
-		g.o.Log.Warn("a durable run waits", errorField(err))
+		g.o.Log.Warn("a durable run waits", zap.Error(err))
 		if pausing.For(ctx, pause) != nil {
 			err = errLeft
 			break
@@ -82,7 +85,7 @@ const maxStorePause = 10 * time.Second
 
 // passing reports whether an attempt can go on later where it has failed.
 func passing(err error) bool {
-	return errors.Is(err, errBusy) || stages.Unkept(err) && !errors.Is(err, runs.ErrVersion)
+	return errors.Is(err, errBusy) || stages.Unkept(err) && !errors.Is(err, runs.ErrVersion) && !errors.Is(err, store.ErrDamaged)
 }
 
 // giveUp stores the reply to a job whose attempts get no further, of which the last one has failed with err; nil: its worker has died.
@@ -99,8 +102,9 @@ func (g *Gateway) giveUp(ctx context.Context, name string, shard bool, err error
 		"the run was given up: %d attempts in a row have %s before they had done more than those before", maxFruitless, how)
 	var j job
 	if found, err := g.getJob(ctx, name, &j); found && err == nil {
-		last, err := takeOver(ctx, g.o.Kept.Of(j.Caller.Owner), j.Run)
-		e.Run, e.Resume = last, err == nil
+		if chain, err := takeOver(ctx, g.o.Kept.Of(j.Caller.Owner), j.Run); err == nil {
+			e.Run, e.Resume = chain[len(chain)-1], true
+		}
 	}
 	return g.putFailure(ctx, name, shard, e)
 }

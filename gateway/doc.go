@@ -30,4 +30,9 @@
 //     listens.
 //   - A page of an output is in the query of its URI, because MCP reads whole resources. It ends between two
 //     characters, and `_meta` names the next one, so the text stays byte-exact.
+//   - A job of the engine of durable runs is a name. Plans, callers and replies are in the shared store, sealed, so that an engine learns
+//     nothing, and a worker needs nothing but the name.
+//   - A run is durable only if its caller or its operator asks for it. An agent that waits for a result would get a status in its place,
+//     and most runs end before it would matter. The items of a large for_each go to workers in any case.
+//   - Runs and shards have engines of their own: runs that wait for their shards would else take all slots.
 package gateway

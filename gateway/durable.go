@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
@@ -91,14 +92,14 @@ func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stage
 		Caller: g.callerOfJob(req), Trace: traceOf(req.Params.Meta, req.Extra),
 	}
 	if p.From() != run { // it was stored just now
-		j.Pipeline = resuming(run)
+		j.Pipeline = resuming(run, stages.Overrides{})
 	}
 	name, err := g.putJob(ctx, &j)
 	if err != nil {
 		return nil, err
 	}
 	if err := g.o.Durable.Engine.Start(ctx, name, j.Timeout+replyWait); err != nil {
-		g.o.Log.Warn("a durable run could not be begun", errorField(err))
+		g.o.Log.Warn("a durable run could not be begun", zap.Error(err))
 		return nil, stages.Errorf(stages.ServerUnavailable, "try again later, or run the pipeline without durable",
 			"the run could not be begun: the engine of durable runs cannot be used now")
 	}
@@ -113,9 +114,9 @@ func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stage
 	return g.underWay(ctx, name, j)
 }
 
-// resuming is the pipeline that continues a run.
-func resuming(run string) json.RawMessage {
-	return json.RawMessage("[" + stages.ResumeStage(run) + "]")
+// resuming is the pipeline that continues a run with choices.
+func resuming(run string, choices stages.Overrides) json.RawMessage {
+	return json.RawMessage("[" + choices.ResumeStage(run) + "]")
 }
 
 // awaitFirst waits for the durable run that a pipeline begins with, if there is one of the caller, and returns its reply, or how far it

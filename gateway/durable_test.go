@@ -135,6 +135,7 @@ func (j *engineJob) end(how error) {
 
 func (e *engine) attempt(ctx context.Context, name string, do func(context.Context, string, func([]byte)) error) {
 	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.mu.Lock()
@@ -555,6 +556,42 @@ func TestDurableGivenUp(t *testing.T) {
 	for _, j := range w.engine.jobs {
 		if j.attempts != 5 {
 			t.Errorf("there were %d attempts", j.attempts)
+		}
+	}
+}
+
+// TestShardsCancelledBefore: a shard whose job ended before a worker had begun it is run when its run is continued, and choices for the
+// rest hold for shards that have failed.
+func TestShardsCancelledBefore(t *testing.T) {
+	called := &tallies{}
+	w := newDurableWorld(t, mcptest.Tool{Name: "post", Schema: itemSchema, Do: func(args map[string]any) (string, error) {
+		id := fmt.Sprint(args["id"])
+		if id == "60" {
+			return "", errors.New("it is refused")
+		}
+		called.add(id)
+		return id, nil
+	}})
+	front, _ := w.gateway(0)
+	text, failed := w.call(front, `[{"type":"command","command":"jq","args":["-n","[range(1;121)|{id:.}]"]},
+		{"type":"tool","server":"shop","name":"post","for_each":true,"concurrency":16}]`, map[string]any{"timeout": 2})
+	if !failed || !strings.Contains(text, "TIMEOUT") {
+		t.Fatalf("without workers: %s", text)
+	}
+	w.gateway(2)
+	for _, c := range []struct{ more, want string }{{"", "item 60"}, {`,"on_error":"skip"`, "119"}} {
+		run := regexp.MustCompile(`"run": ?"(r_[a-z2-7]{26})"`).FindStringSubmatch(text)
+		if run == nil {
+			t.Fatalf("no run to go on with: %s", text)
+		}
+		text, _ = w.call(front, fmt.Sprintf(`[{"type":"from","run":%q,"resume":true%s}]`, run[1], c.more), nil)
+		if !strings.Contains(text, c.want) {
+			t.Errorf("want %s: %s", c.want, text)
+		}
+	}
+	for id := 1; id <= 120; id++ {
+		if n := called.of(fmt.Sprint(id)); n != 1 && id != 60 {
+			t.Errorf("item %d was called %d times", id, n)
 		}
 	}
 }

@@ -37,7 +37,8 @@ type job struct {
 	MaxOutput int
 	Caller    jobCaller
 	Trace     stages.Trace
-	Shard     bool // it is a part of a for_each of another run
+	Shard     bool             // it is a part of a for_each of another run
+	Choices   stages.Overrides // of a shard
 }
 
 // A jobCaller is the caller of a durable run. A worker acts in its place: with its groups, policies and limits.
@@ -175,8 +176,6 @@ func (g *Gateway) unstored(err error) error {
 	return e
 }
 
-func errorField(err error) zap.Field { return zap.Error(err) }
-
 // Work does jobs of durable runs until ctx ends. Without an engine or slots it does nothing.
 func (g *Gateway) Work(ctx context.Context) error {
 	d := g.o.Durable
@@ -235,14 +234,14 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	}
 	defer end()
 	kept := g.o.Kept.Of(j.Caller.Owner)
-	defer g.using(ctx, kept, j.Run)()
-	last, err := takeOver(ctx, kept, j.Run)
+	chain, err := takeOver(ctx, kept, j.Run)
 	if err != nil {
 		return err
 	}
-	pipeline := j.Pipeline
+	defer g.using(ctx, kept, chain)()
+	pipeline, last := j.Pipeline, chain[len(chain)-1]
 	if last != j.Run {
-		pipeline = resuming(last)
+		pipeline = resuming(last, j.Choices)
 	}
 	if j.Shard {
 		run, data, err := g.workOnShard(ctx, req, j, pipeline, a)
@@ -287,34 +286,38 @@ func settle(ctx context.Context, kept *runs.Caller, last, run string) error {
 	return nil
 }
 
-// using keeps a run in the stores until its return value is called.
-func (g *Gateway) using(ctx context.Context, kept *runs.Caller, run string) (over func()) {
+// using keeps runs in the stores until its return value is called.
+func (g *Gateway) using(ctx context.Context, kept *runs.Caller, chain []string) (over func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		for pausing.For(ctx, g.o.Kept.TTL()/4) == nil {
-			_ = kept.Use(ctx, run) // the next use may succeed
+			for _, run := range chain {
+				_ = kept.Use(ctx, run) // the next use may succeed
+			}
 		}
 	}()
 	return cancel
 }
 
-// takeOver returns the last of the runs that continue a run, none of which is under way any more: those who went on with them are dead.
-func takeOver(ctx context.Context, kept *runs.Caller, run string) (last string, err error) {
+// takeOver returns a run and those that continue it one after another, none of which is under way any more: those who went on with
+// them are dead. The next attempt finds the last one only while all are kept.
+func takeOver(ctx context.Context, kept *runs.Caller, run string) (chain []string, err error) {
 	if _, err := kept.Fetch(ctx, run); err != nil {
-		return "", stages.StoreFailure(err)
+		return nil, stages.StoreFailure(err)
 	}
 	for {
+		chain = append(chain, run)
 		holder, _, err := kept.Claim(ctx, run, "")
 		switch {
 		case err != nil:
-			return "", stages.StoreFailure(err)
+			return nil, stages.StoreFailure(err)
 		case holder == "":
-			return run, nil
+			return chain, nil
 		case holder == run:
-			return "", errBusy
+			return nil, errBusy
 		}
 		if _, err := kept.TakeOver(ctx, holder); err != nil {
-			return "", stages.StoreFailure(err)
+			return nil, stages.StoreFailure(err)
 		}
 		run = holder
 	}

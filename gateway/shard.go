@@ -2,12 +2,14 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/gob"
 	"io"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -21,21 +23,42 @@ type shards struct {
 }
 
 // Continue implements [stages.Workers].
-func (s shards) Continue(ctx context.Context, run string) (ended stages.Ended, err error) {
-	g, limit := s.g, s.g.o.Durable.Longest()
-	if end, ok := ctx.Deadline(); ok {
-		limit = time.Until(end)
+func (s shards) Continue(ctx context.Context, run string, choices stages.Overrides) (ended stages.Ended, err error) {
+	g := s.g
+	for {
+		last, ended, err := g.lastShard(ctx, run)
+		if err != nil || ended != nil && ended.Err == nil {
+			return *cmp.Or(ended, new(stages.Ended)), err
+		}
+		j := job{Run: run, Choices: choices, Begun: time.Now(), Timeout: g.o.Durable.Longest(), Caller: s.caller, Trace: s.trace, Shard: true}
+		j.Pipeline = resuming(run, choices)
+		if end, ok := ctx.Deadline(); ok {
+			j.Timeout = time.Until(end)
+		}
+		name, err := g.putJob(ctx, &j)
+		if err != nil {
+			return stages.Ended{}, err
+		}
+		now, err := s.await(ctx, name, j.Timeout)
+		if name == last && ctx.Err() == nil && err == nil && now.Err != nil && ofJob[now.Err.Code] {
+			continue // it was the job of an earlier attempt, whose end has ended it
+		}
+		return now, err
 	}
-	if ended, known, err := g.endedShard(ctx, run); known || err != nil {
-		return ended, err
-	}
-	engine := g.o.Durable.Shards
-	name, err := g.putJob(ctx, &job{Run: run, Pipeline: resuming(run), Begun: time.Now(), Timeout: limit, Caller: s.caller, Trace: s.trace, Shard: true})
-	if err != nil {
-		return ended, err
-	}
+}
+
+// ofJob are the codes of shards that have failed because their job has ended, not because of their items.
+var ofJob = map[stages.Code]bool{stages.Cancelled: true, stages.Timeout: true}
+
+// await has the job of a shard done, and waits for its reply. A job that has ended without one gets one, so that another job can
+// continue the shard.
+func (s shards) await(ctx context.Context, name string, limit time.Duration) (ended stages.Ended, err error) {
+	g, engine := s.g, s.g.o.Durable.Shards
 	if err := engine.Start(ctx, name, limit); err != nil && ctx.Err() == nil {
-		return ended, stages.StoreFailure(err) // it passes
+		g.o.Log.Warn("a shard could not be begun", zap.Error(err))
+		e := stages.Errorf(stages.ServerUnavailable, "try again later", "a part of the items could not be given to workers: their engine cannot be used now")
+		e.Err = stages.StoreFailure(err) // it passes
+		return ended, e
 	}
 	err = engine.Wait(ctx, name)
 	if ctx.Err() != nil {
@@ -45,28 +68,33 @@ func (s shards) Continue(ctx context.Context, run string) (ended stages.Ended, e
 		return stages.Ended{}, context.Cause(ctx)
 	}
 	if err != nil {
-		g.o.Log.Warn("a shard has failed", errorField(err))
-		return stages.Ended{}, stages.Errorf(stages.ServerUnavailable, "try again later", "a part of the items could not be run by workers")
+		g.o.Log.Warn("a shard has failed", zap.Error(err))
+		if _, attempts, perr := engine.Progress(ctx, name); perr != nil || attempts > 0 {
+			return ended, stages.Errorf(stages.ServerUnavailable, "try again later", "a part of the items could not be run by workers")
+		}
+		if err := g.putFailure(ctx, name, true, stages.Errorf(stages.Cancelled, "", "a part of the items was not run by workers: its job has ended")); err != nil {
+			return ended, err
+		}
 	}
 	data, err := g.o.Kept.Shared().Get(ctx, replyObject(name))
 	if err != nil {
-		return stages.Ended{}, g.unstored(err)
+		return ended, g.unstored(err)
 	}
 	return ended, gob.NewDecoder(bytes.NewReader(data)).Decode(&ended)
 }
 
-// endedShard returns how a shard has ended that has succeeded already, for an earlier attempt at the run that it is a part of.
-func (g *Gateway) endedShard(ctx context.Context, run string) (ended stages.Ended, known bool, err error) {
-	name, _, err := g.lastJob(ctx, run)
+// lastShard returns the last job of a shard, and how that has ended; nil: it has no reply.
+func (g *Gateway) lastShard(ctx context.Context, run string) (name string, ended *stages.Ended, err error) {
+	name, _, err = g.lastJob(ctx, run)
 	if name == "" || err != nil {
-		return ended, false, err
+		return "", nil, err
 	}
 	data, err := g.replyData(ctx, name)
 	if data == nil || err != nil {
-		return ended, false, err
+		return name, nil, err
 	}
-	err = gob.NewDecoder(bytes.NewReader(data)).Decode(&ended)
-	return ended, err == nil && ended.Err == nil, err
+	ended = new(stages.Ended)
+	return name, ended, gob.NewDecoder(bytes.NewReader(data)).Decode(ended)
 }
 
 // cancelWait is how long a run that ends waits to cancel a shard.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -260,7 +261,7 @@ func (g *Gateway) cancelTask(ctx context.Context, name string, _ job) (mcp.Resul
 	ctx, cancel := context.WithTimeout(ctx, engineWait)
 	defer cancel()
 	if err := g.o.Durable.Engine.Cancel(ctx, name); err != nil {
-		g.o.Log.Warn("a durable run could not be cancelled", errorField(err))
+		g.o.Log.Warn("a durable run could not be cancelled", zap.Error(err))
 		return nil, stages.Errorf(stages.ServerUnavailable, "try again later", "the run could not be cancelled: the engine of durable runs cannot be used now")
 	}
 	return acknowledgement(), nil

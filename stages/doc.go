@@ -33,6 +33,11 @@
 //     the list could not be kept, no call with an effect runs behind `from`.
 //   - An effectHold permits a call with an effect to be sent, for the call and for each item around it. It is asked at the
 //     moment of sending: only then is it known whether a failure elsewhere may still end the item.
+//   - A run that was submitted is one that has stopped before its first stage, and a shard is one that has stopped before its
+//     for_each. Workers continue them as any gateway continues the run of a dead one, so there is one way to go on, and
+//     nothing is called twice that was not called twice before there were workers.
+//   - A shard ends when it has run for some time or has much output, and leaves its other items to the next one. So slow items and
+//     large results need no estimate. The first items run here: a small for_each costs nothing, and their pace sizes the shards.
 //   - `from` stands where nothing flows in: first in a pipeline, an input or a branch. Elsewhere it would drop the
 //     data.
 //   - `paginate` takes paths, not programs. A path is short, its work is known beforehand, and it keeps the bytes.

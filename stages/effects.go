@@ -283,10 +283,15 @@ func (l *effectLog) add(ctx context.Context, e pastEffect) {
 		return
 	}
 	e.Each, e.Item = itemOf(ctx).kept()
-	l.mu.Lock()
-	l.caused = true
-	l.mu.Unlock()
+	l.cause()
 	l.write(e)
+}
+
+// cause notes that this run has changed something, or may have.
+func (l *effectLog) cause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.caused = true
 }
 
 // kept returns the for_each whose items the run keeps, and the number of the item there.

@@ -106,8 +106,8 @@ func (f *forEach) bind(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch := r.watch
-	r.watch = nil // of every item would be too much
+	watch, onward := r.watch, r.onward // the body has others
+	r.watch = nil                      // of every item would be too much
 	defer func() { r.watch = watch }()
 	e := &each{forEach: f, log: log, r: r, m: m, atOnce: f.Concurrency}
 	if r.resumed != nil && !f.inner {
@@ -116,7 +116,9 @@ func (f *forEach) bind(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 	if e.filter, e.many, m.nested, err = r.bindEach(ctx, f.body); err != nil {
 		return nil, err
 	}
-	e.spreads = r.record != nil && r.dry == nil && r.within == nil && r.deps.canSpread(m.step, r.onward)
+	if err := e.bindShards(m.step, onward); err != nil {
+		return nil, err
+	}
 	if r.dry.alone(f.body) {
 		e.atOnce = 1
 	}

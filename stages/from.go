@@ -135,6 +135,15 @@ func ResumeStage(run string, more ...string) string {
 	return fmt.Sprintf(`{%s}`, strings.Join(append([]string{fmt.Sprintf(`"type": "from", "run": %q, "resume": true`, run)}, more...), ", "))
 }
 
+// ResumeStage is the stage that continues a run with these choices.
+func (o Overrides) ResumeStage(run string) string {
+	text, _ := json.Marshal(o) // it has only numbers and strings
+	if more := string(text[1 : len(text)-1]); more != "" {
+		return ResumeStage(run, more)
+	}
+	return ResumeStage(run)
+}
+
 // resume compiles the stored plan of a run again, from the stage where it stopped.
 func (f *FromStage) resume(ctx context.Context, s Scope) (*Step, error) {
 	switch {
@@ -225,7 +234,7 @@ func (p storedRun) overridden(o Overrides, how end) (List, error) {
 			list[stage-1], changed = completed(list[stage-1], fix), true
 		}
 	}
-	if !changed {
+	if !changed && p.Shard == nil { // whoever continues a shard may not know that it has succeeded
 		return nil, Errorf(InvalidPipeline, "resume without them, or send the changed plan behind a from stage",
 			"concurrency, on_error and retries apply to the for_each that stopped, and no for_each of the plan of run %s did", p.id)
 	}

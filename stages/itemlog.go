@@ -17,7 +17,8 @@ type itemLog struct {
 	data    *io.SectionReader
 	release func()
 	record  *record
-	dry     bool // what runs is no result
+	dry     bool      // what runs is no result
+	shards  *shardLog // nil: workers run none of the items
 
 	mu    sync.Mutex    // also while a result is written
 	known map[int]entry // guarded by mu, as is everything below
@@ -198,5 +199,8 @@ func (l *itemLog) close() {
 	}
 	if l.end != nil {
 		l.end("")
+	}
+	if l.shards != nil {
+		l.shards.end("")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -38,9 +39,9 @@ type Spread struct {
 
 // Workers continue runs in other processes.
 type Workers interface {
-	// Continue has a run that was submitted continued until it ends, also if a process dies meanwhile. The error says that
-	// nobody knows how it ended; the end of ctx cancels the run.
-	Continue(ctx context.Context, run string) (Ended, error)
+	// Continue has a run that was submitted continued until it ends, with these choices, also if a process dies meanwhile. The
+	// error says that nobody knows how it ended; the end of ctx cancels the run.
+	Continue(ctx context.Context, run string, choices Overrides) (Ended, error)
 }
 
 // Ended says how a run ended that workers have continued.
@@ -67,8 +68,9 @@ func (s Spread) atOnce(f *forEach) (shards, items int) {
 	return most / items, items
 }
 
-// canSpread reports whether workers can run the items of a for_each behind the first ones. onward are the steps behind it.
-func (d Deps) canSpread(s *Step, onward []*Step) bool {
+// canSpread reports whether workers can run the items of a for_each behind the first ones. onward are the steps behind it. With
+// again workers have run some of them before: then they do so one after another, too.
+func (d Deps) canSpread(s *Step, onward []*Step, again bool) bool {
 	if d.Spread.Workers == nil || d.Runs == nil || !d.Runs.Outlive() || s.each.inner || s.place.nested() || stopEarly(onward) {
 		return false
 	}
@@ -83,7 +85,28 @@ func (d Deps) canSpread(s *Step, onward []*Step) bool {
 		}
 	}
 	shards, _ := d.Spread.atOnce(s.each)
-	return shards > 1
+	return again || shards > 1
+}
+
+// bindShards has workers run items behind the first ones, where they can. Items that workers have run before are run here only if that
+// repeats no effect.
+func (e *each) bindShards(s *Step, onward []*Step) error {
+	r := e.r
+	if r.record == nil || r.dry != nil || r.within != nil || e.inner {
+		return nil
+	}
+	known, err := r.knownShards(s.place)
+	if err != nil {
+		return err
+	}
+	switch e.spreads = r.deps.canSpread(s, onward, known != nil); {
+	case e.spreads:
+		e.log.shards = r.newShardLog(s.place, known)
+	case known != nil && e.changes:
+		return Errorf(Denied, "continue the run where the gateway has workers, with the same configuration",
+			"workers have run items of the for_each, whose calls could be repeated here")
+	}
+	return nil
 }
 
 // A lane runs a stretch of the items: as one shard, and those that it leaves as the next.
@@ -99,37 +122,21 @@ type lane struct {
 // spreading is one for_each whose items are run by workers.
 type spreading struct {
 	*each
-	q      *queue
-	out    *collector
-	raw    json.RawMessage   // of the stage
-	known  map[int]shardLine // shards of the run that is continued, by the items before them
-	size   int               // items of a shard
-	shards io.Writer         // the log of this run's
-	end    func(string)
-	read   int // bytes of the input behind the items of the lanes; of fill
-
-	mu     sync.Mutex
-	err    error // the first failure
-	cancel context.CancelCauseFunc
-	ok     int
-	failed int
-	begun  int
+	q       *queue // that has begun the items; its counts and its failure are those of all items
+	out     *collector
+	raw     json.RawMessage // of the stage
+	choices Overrides       // of the for_each, for shards that were submitted with others
+	size    int             // items of a shard
+	read    int             // bytes of the input behind the items of the lanes; of fill
 }
 
 // spread runs the items that the queue has not begun.
 func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	atOnce, items := e.r.deps.Spread.atOnce(e.forEach)
-	s := &spreading{each: e, q: q, out: out, cancel: cancel, known: map[int]shardLine{}, ok: q.ok, failed: q.failed, begun: q.begun}
-	s.read = q.in.r.Buffered()
+	s := &spreading{each: e, q: q, out: out, choices: Overrides{Concurrency: items, OnError: e.OnError, Retries: e.Retries}, read: q.in.r.Buffered()}
 	perItem := max(time.Since(q.since)/time.Duration(q.begun), 1)
 	s.size = cmp.Or(e.r.deps.Spread.Items, max(shardLeast, min(int(shardWork/perItem), shardItems)))
 	s.raw = completed(e.m.step.raw, fmt.Appendf(nil, `{"concurrency": %d}`, items))
-	if err := s.open(); err != nil {
-		return err
-	}
-	defer s.end("")
 	lanes, slots := make(chan *lane, 4*atOnce), make(chan struct{}, atOnce)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -175,17 +182,14 @@ func (s *spreading) fill(ctx context.Context, lanes chan<- *lane, slots chan str
 
 // next reads the items of the next lane; nil: there are no more.
 func (s *spreading) next() (*lane, error) {
-	l := &lane{before: s.begun, done: make(chan struct{})}
-	size := s.size
-	if known, ok := s.known[l.before]; ok {
-		size = known.Items
-	}
+	l := &lane{before: s.q.begun, done: make(chan struct{})}
+	size := s.log.shards.size(l.before, s.size)
 	for len(l.items) < size && l.bytes < shardBytes {
 		el, err := s.q.in.next()
 		if err == io.EOF {
 			break
 		}
-		if err == nil && s.begun == s.r.deps.Limits.Items {
+		if err == nil && s.q.begun == s.r.deps.Limits.Items {
 			err = s.r.deps.Limits.tooMany()
 		}
 		if err == nil {
@@ -195,7 +199,7 @@ func (s *spreading) next() (*lane, error) {
 			s.r.release(l.bytes)
 			return nil, err
 		}
-		s.begun++
+		s.q.begun++
 		l.items = append(l.items, el)
 		l.bytes += int64(len(el.data))
 	}
@@ -224,7 +228,7 @@ func (s *spreading) run(ctx context.Context, l *lane) error {
 		if err != nil {
 			return err
 		}
-		ended, err := s.r.deps.Spread.Workers.Continue(ctx, run)
+		ended, err := s.r.deps.Spread.Workers.Continue(ctx, run, s.choices)
 		if err != nil {
 			return err
 		}
@@ -247,29 +251,14 @@ func (s *spreading) run(ctx context.Context, l *lane) error {
 	return nil
 }
 
-// open begins the log of the shards, with those that the run that is continued has submitted.
-func (s *spreading) open() error {
-	name := string(s.m.step.place) + " shards"
-	out, end := s.r.deps.Runs.Create(s.r.record.id, name, true)
-	s.shards, s.end = out, end
-	if s.r.resumed == nil {
-		return nil
-	}
-	data, _, release := s.r.deps.Runs.Open(s.r.resumed.id, name)
-	defer release()
-	if data == nil {
-		return nil
-	}
-	for lines := json.NewDecoder(data); ; {
-		var l shardLine
-		if err := lines.Decode(&l); err == io.EOF || err == io.ErrUnexpectedEOF {
-			return nil
-		} else if err != nil {
-			return unreadable(err)
-		}
-		s.known[l.Before] = l
-		s.note(l)
-	}
+// A shardLog names the shards of a for_each, for the run that continues this one.
+type shardLog struct {
+	known  map[int]shardLine // of the run that is continued, by the items before them
+	starts []int             // the keys of known, sorted
+
+	mu  sync.Mutex
+	out io.Writer // guarded by mu
+	end func(string)
 }
 
 // A shardLine is a line of the log of shards.
@@ -279,20 +268,71 @@ type shardLine struct {
 	Run    string `json:"run"`
 }
 
-func (s *spreading) note(l shardLine) {
-	text, _ := json.Marshal(l) // it has no values that JSON lacks
-	_, _ = s.shards.Write(append(text, '\n'))
+func shardsName(place Place) string { return string(place) + " shards" }
+
+// knownShards reads the log of the run that is continued; nil: it has none.
+func (r *Run) knownShards(place Place) (known map[int]shardLine, err error) {
+	if r.resumed == nil {
+		return nil, nil
+	}
+	data, _, release := r.deps.Runs.Open(r.resumed.id, shardsName(place))
+	defer release()
+	if data == nil || data.Size() == 0 {
+		return nil, nil
+	}
+	known = map[int]shardLine{}
+	for lines := json.NewDecoder(data); ; {
+		var l shardLine
+		if err := lines.Decode(&l); err == io.EOF || err == io.ErrUnexpectedEOF {
+			return known, nil
+		} else if err != nil {
+			return nil, unreadable(err)
+		}
+		known[l.Before] = l
+	}
+}
+
+// newShardLog begins a log with the known shards: the run may end before it comes to their items, and be continued itself.
+func (r *Run) newShardLog(place Place, known map[int]shardLine) *shardLog {
+	l := &shardLog{known: known, starts: slices.Sorted(maps.Keys(known))}
+	l.out, l.end = r.deps.Runs.Create(r.record.id, shardsName(place), true)
+	for _, before := range l.starts {
+		l.note(known[before])
+	}
+	return l
+}
+
+func (l *shardLog) note(line shardLine) {
+	text, _ := json.Marshal(line) // it has no values that JSON lacks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = l.out.Write(append(text, '\n'))
+}
+
+// size returns how many items the shard behind so many items has: as many as it had, or at most most, and none of the next known one.
+func (l *shardLog) size(before, most int) int {
+	at, known := slices.BinarySearch(l.starts, before)
+	switch {
+	case known:
+		return l.known[before].Items
+	case at < len(l.starts):
+		return min(most, l.starts[at]-before)
+	}
+	return most
 }
 
 // submit stores the items of a lane as a run that has not begun, unless an earlier run has submitted the same items there.
 func (s *spreading) submit(ctx context.Context, l *lane) (run string, err error) {
+	if s.changes {
+		s.r.effects.cause()
+	}
+	if run, err := s.submitted(ctx, l); run != "" || err != nil {
+		return run, err
+	}
 	runs := s.r.deps.Runs
 	p := storedRun{runs: runs}
 	p.Shard = &shard{l.before, cmp.Or(s.r.deps.Spread.Output, shardOutput), slices.Collect(marksOf(s.body))}
 	var end func()
-	if known := s.known[l.before]; known.Run != "" && s.same(ctx, known.Run, l) {
-		return known.Run, nil
-	}
 	p.id, end = runs.Begin()
 	p.Stages = List{json.RawMessage(fmt.Sprintf(`{"type":"from","run":%q}`, p.id)), s.raw}
 	out, whole := runs.Create(p.id, outputName(1), false)
@@ -309,18 +349,34 @@ func (s *spreading) submit(ctx context.Context, l *lane) (run string, err error)
 	if err := runs.Publish(ctx, p.id); err != nil {
 		return "", storeError(err)
 	}
-	s.mu.Lock()
-	s.note(shardLine{l.before, len(l.items), p.id})
-	s.mu.Unlock()
+	s.log.shards.note(shardLine{l.before, len(l.items), p.id})
+	if err := runs.Flush(ctx, s.r.record.id); err != nil { // else a continuation of this run could submit the items again
+		return "", storeError(err)
+	}
 	return p.id, nil
 }
 
-// same reports whether a shard has the items of a lane.
-func (s *spreading) same(ctx context.Context, run string, l *lane) bool {
-	p, err := findRun(ctx, s.r.deps.Runs, run)
-	if err != nil {
-		return false
+// submitted returns the run with the items of a lane that an earlier run has submitted; empty: there is none.
+func (s *spreading) submitted(ctx context.Context, l *lane) (run string, err error) {
+	known := s.log.shards.known[l.before].Run
+	if known == "" {
+		return "", nil
 	}
+	p, err := findRun(ctx, s.r.deps.Runs, known)
+	switch {
+	case Unkept(err):
+		return "", err
+	case err == nil && s.same(p, l):
+		return known, nil
+	case s.changes:
+		return "", ofRun(Errorf(Denied, "find out what was changed (with a tool that reads), and do the rest in a pipeline without from",
+			"workers have run items %d and on of the for_each, which are others now or are not kept any more: calls could be repeated", l.before+1))
+	}
+	return "", nil
+}
+
+// same reports whether a shard has the items of a lane.
+func (s *spreading) same(p storedRun, l *lane) bool {
 	data, _, release := p.runs.Open(p.id, outputName(1))
 	defer release()
 	if data == nil {
@@ -334,7 +390,7 @@ func (s *spreading) same(ctx context.Context, run string, l *lane) bool {
 			return false
 		}
 	}
-	_, err = there.next()
+	_, err := there.next()
 	return err == io.EOF
 }
 
@@ -356,9 +412,9 @@ func (s *spreading) collect(ctx context.Context, l *lane) error {
 
 // count adds what a shard has done, with items of so many bytes, to the report of the for_each.
 func (s *spreading) count(r StageReport, bytes int) error {
-	s.mu.Lock()
-	s.ok, s.failed = s.ok+int(r.OK), s.failed+int(r.Failed)
-	s.mu.Unlock()
+	s.q.mu.Lock()
+	s.q.ok, s.q.failed = s.q.ok+int(r.OK), s.q.failed+int(r.Failed)
+	s.q.mu.Unlock()
 	s.m.absorb(r, bytes)
 	s.r.items.Add(r.OK + r.Failed)
 	calls := Report{Stages: []StageReport{r}}.AllCalls()
@@ -383,29 +439,24 @@ func (s *spreading) located(e *Error) *Error {
 
 // fail keeps the first failure and ends everything else.
 func (s *spreading) fail(err error) {
-	if err == nil {
-		return
+	if err != nil {
+		s.q.fail(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil || echo(s.err) && !echo(err) {
-		s.err = err
-	}
-	s.cancel(errBroken)
 }
 
 // failure returns why not all items have a result that is written, once nothing runs any more.
 func (s *spreading) failure(ctx context.Context) error {
-	if e, ok := errors.AsType[*Error](s.err); ok && e.Item > 0 {
-		e.Done, e.Failed, e.Started = s.ok, s.failed, max(e.Item, s.ok+s.failed)
-		if e.Items = 0; s.q.in.atEnd {
-			e.Items = s.begun
+	q := s.q
+	if e, ok := errors.AsType[*Error](q.err); ok && e.Item > 0 {
+		e.Done, e.Failed, e.Started = q.ok, q.failed, max(e.Item, q.ok+q.failed)
+		if e.Items = 0; q.in.atEnd {
+			e.Items = q.begun
 		}
 	}
-	if s.err == nil && ctx.Err() != nil {
+	if q.err == nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return s.err
+	return q.err
 }
 
 // writeFrames writes items so that frame reads the same.

@@ -2,18 +2,21 @@ package stages_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -26,23 +29,24 @@ type workers struct {
 	deps stages.Deps
 
 	mu   sync.Mutex
-	done map[string]stages.Ended // by run; each is continued once
+	done map[string]stages.Ended // by run; each is continued until it succeeds
 	runs atomic.Int64
 	fail func(run int64) error // of Continue; nil: none
 }
 
-func (w *workers) Continue(ctx context.Context, run string) (stages.Ended, error) {
+func (w *workers) Continue(ctx context.Context, run string, choices stages.Overrides) (stages.Ended, error) {
 	w.mu.Lock()
 	ended, known := w.done[run]
 	w.mu.Unlock()
-	if known {
+	if known && ended.Err == nil {
 		return ended, nil
 	}
+	last := cmp.Or(ended.Run, run)
 	if n := w.runs.Add(1); w.fail != nil && w.fail(n) != nil {
 		return ended, w.fail(n)
 	}
 	apart := context.WithoutCancel(ctx)
-	p, errs := stages.Compile(apart, []byte("["+stages.ResumeStage(run)+"]"), w.deps)
+	p, errs := stages.Compile(apart, []byte("["+choices.ResumeStage(last)+"]"), w.deps)
 	if errs != nil {
 		return ended, stages.Join(errs)
 	}
@@ -92,6 +96,7 @@ func TestShards(t *testing.T) {
 		"stages behind":  {pipeline: numbers + `,{"type":"tool","server":"demo","name":"echo","for_each":true},{"type":"command","command":"upper"}`},
 		"one at a time":  {pipeline: numbers + `,{"type":"tool","server":"demo","name":"write","for_each":true}`, here: true},
 		"a reader stops": {pipeline: numbers + `,{"type":"tool","server":"demo","name":"echo","for_each":true},{"type":"command","command":"head","args":["3"]}`, here: true},
+		"it stops later": {pipeline: numbers + `,{"type":"tool","server":"demo","name":"echo","for_each":true},{"type":"command","command":"head","args":["12"]}`, here: true},
 		"few items":      {pipeline: `{"type":"tool","server":"demo","name":"numbers","args":{"n":5}},{"type":"tool","server":"demo","name":"echo","for_each":true}`, here: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,13 +107,13 @@ func TestShards(t *testing.T) {
 			if spread := w.runs.Load() > 0; spread == c.here {
 				t.Errorf("it is spread: %v", spread)
 			}
-			if diff := cmp.Diff(here, there); hereErr == nil && diff != "" {
+			if diff := gocmp.Diff(here, there); hereErr == nil && diff != "" {
 				t.Errorf("the output: %s", diff)
 			}
 			if got, want := errorOf(err), errorOf(hereErr); got != want {
 				t.Errorf("it fails with\n%s\nhere, and with\n%s", want, got)
 			}
-			if diff := cmp.Diff(figures(hereReport.Stages), figures(report.Stages)); hereErr == nil && !c.here && diff != "" {
+			if diff := gocmp.Diff(figures(hereReport.Stages), figures(report.Stages)); hereErr == nil && !c.here && diff != "" {
 				t.Errorf("the report: %s", diff)
 			}
 		})
@@ -186,11 +191,11 @@ func TestShardAgain(t *testing.T) {
 	}
 	calls := k.tools["echo"].calls.Load()
 	for _, first := range maps.Clone(w.done) {
-		again, err := w.Continue(t.Context(), first.Run)
+		again, err := w.Continue(t.Context(), first.Run, stages.Overrides{OnError: "skip"})
 		if err != nil || again.Err != nil {
 			t.Fatal(err, again.Err)
 		}
-		if diff := cmp.Diff(figures(first.Stages[1:]), figures(again.Stages[1:])); diff != "" {
+		if diff := gocmp.Diff(figures(first.Stages[1:]), figures(again.Stages[1:])); diff != "" {
 			t.Errorf("the report of the for_each (-first +again):\n%s", diff)
 		}
 	}
@@ -230,5 +235,176 @@ func TestShardsTotal(t *testing.T) {
 		if err != nil || known.Load() == 0 {
 			t.Errorf("%d items: %v, known %d times", n, err, known.Load())
 		}
+	}
+}
+
+// spreadOnce runs 100 items with effects in shards, of which that with one item fails, and returns the run.
+func spreadOnce(t *testing.T, k *kept, called *sync.Map, bad string) (run string) {
+	t.Helper()
+	k.add("post", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
+		x := fmt.Sprint(args["x"])
+		if x == bad {
+			return "", errors.New("it is refused")
+		}
+		if _, again := called.LoadOrStore(x, 1); again {
+			t.Errorf("item %s was called again", x)
+		}
+		return x, nil
+	})
+	_, _, err := k.run(t, `[{"type":"tool","server":"demo","name":"numbers","args":{"n":100}},
+		{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":16}]`)
+	e, ok := errors.AsType[*stages.Error](err)
+	if !ok || !e.Resume || e.Item == 0 {
+		t.Fatalf("got %v", err)
+	}
+	return e.Run
+}
+
+// TestShardsOverridden: other choices for a for_each that stopped hold for the shards that were submitted before, too, and no effect is
+// repeated.
+func TestShardsOverridden(t *testing.T) {
+	for name, change := range map[string]string{"skip": `"on_error": "skip"`, "one at a time": `"on_error": "skip", "concurrency": 1`} {
+		t.Run(name, func(t *testing.T) {
+			k, _ := newSpread(t, storetest.Directory(t))
+			var called sync.Map
+			run := spreadOnce(t, k, &called, "30")
+			out, _, err := k.run(t, "["+stages.ResumeStage(run, change)+"]")
+			if err != nil || strings.Count(out, "\n") != 99 {
+				t.Fatalf("got %v, %d lines", err, strings.Count(out, "\n"))
+			}
+		})
+	}
+}
+
+// unreachable is a store some of whose objects cannot be read for a while.
+type unreachable struct {
+	store.Store
+	mu      sync.Mutex
+	written map[string]bool // the folders of all objects; guarded by mu, as is everything below
+	lost    map[string]bool // of these folders
+	why     error
+}
+
+func (s *unreachable) Put(ctx context.Context, name string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written[path.Dir(name)] = true
+	return s.Store.Put(ctx, name, data)
+}
+
+func (s *unreachable) Get(ctx context.Context, name string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost[path.Dir(name)] {
+		return nil, s.why
+	}
+	return s.Store.Get(ctx, name)
+}
+
+// TestShardsFailClosed: a run that continues one with shards repeats none of their calls, where it cannot use what they came to.
+func TestShardsFailClosed(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(k *kept, s *unreachable, shards map[string]bool)
+		want   stages.Code
+	}{
+		"no workers": {func(k *kept, _ *unreachable, _ map[string]bool) { k.deps.Spread = stages.Spread{} }, stages.Denied},
+		"sticky":     {func(k *kept, _ *unreachable, _ map[string]bool) { k.tools["post"].info.Sticky = true }, stages.Denied},
+		"unreachable": {func(_ *kept, s *unreachable, shards map[string]bool) {
+			s.lost, s.why = shards, errors.New("no route to host")
+		}, stages.ServerUnavailable},
+		"gone": {func(_ *kept, s *unreachable, shards map[string]bool) { s.lost, s.why = shards, store.ErrNotFound }, stages.Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &unreachable{Store: storetest.Directory(t), written: map[string]bool{}}
+			k, w := newSpread(t, s)
+			var called sync.Map
+			shards := map[string]bool{}
+			w.fail = func(int64) error { // until the run has ended only shards are written
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				maps.Copy(shards, s.written)
+				return nil
+			}
+			resume := "[" + stages.ResumeStage(spreadOnce(t, k, &called, "30"), `"on_error": "skip"`) + "]"
+			c.change(k, s, shards)
+			_, _, err := k.run(t, resume)
+			if e, ok := errors.AsType[*stages.Error](err); !ok || e.Code != c.want {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// TestShardsClaim: a run whose shards may have changed something stays the only one that continues another.
+func TestShardsClaim(t *testing.T) {
+	k, w := newSpread(t, storetest.Directory(t))
+	var called sync.Map
+	first := spreadOnce(t, k, &called, "30")
+	w.fail = func(int64) error { return stages.Errorf(stages.ServerUnavailable, "", "the workers are gone") }
+	resume := "[" + stages.ResumeStage(first) + "]"
+	if _, _, err := k.run(t, resume); err == nil {
+		t.Fatal("it succeeds without workers")
+	}
+	if _, errs := k.compile(t, resume); len(errs) != 1 || !strings.Contains(errs[0].Msg, "is continued by") {
+		t.Errorf("got %v", errs)
+	}
+}
+
+// TestShardsStopReading: the failure of a shard ends the run, also where its input is still open and says nothing.
+func TestShardsStopReading(t *testing.T) {
+	k, _ := newSpread(t, storetest.Directory(t))
+	p, errs := k.compile(t, `[{"type":"tool","server":"demo","name":"get","for_each":true}]`)
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	in, lines := io.Pipe()
+	defer lines.Close()
+	go func() {
+		for id := range 25 {
+			fmt.Fprintf(lines, "{\"id\":%d}\n", id+1)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := p.Run(ctx, in, io.Discard, stages.RunOptions{}); err == nil || !strings.Contains(err.Error(), "no such id: 13") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestShardsNoted: before a shard is run, those who go on after the death of this process know of it.
+func TestShardsNoted(t *testing.T) {
+	shared := storetest.Directory(t)
+	k, w := newSpread(t, shared)
+	p, errs := k.compile(t, `[{"type":"tool","server":"demo","name":"numbers","args":{"n":100}},
+		{"type":"tool","server":"demo","name":"write","for_each":true,"concurrency":16}]`)
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	first, err := p.Submit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, errs = k.compile(t, "["+stages.ResumeStage(first)+"]"); errs != nil {
+		t.Fatal(errs)
+	}
+	died := errors.New("the process has died")
+	var run string
+	var seen sync.Once
+	w.fail = func(int64) error {
+		seen.Do(func() {
+			other := newKept(t, runs.Options{Shared: shared}).store.Of("me")
+			if _, err := other.TakeOver(t.Context(), run); err != nil {
+				t.Error(err)
+			}
+			data, _, release := other.Open(run, "2 shards")
+			defer release()
+			if data == nil || data.Size() == 0 {
+				t.Error("nobody knows of the shard")
+			}
+		})
+		return died
+	}
+	if _, err := p.Run(t.Context(), nil, io.Discard, stages.RunOptions{Kept: func(id string) { run = id }, KeepClaim: true}); !errors.Is(err, died) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -31,9 +31,8 @@ func job(ctx workflow.Context, attempts int32) error {
 		HeartbeatTimeout:    deadAfter,
 		WaitForCancellation: true,
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval:    500 * time.Millisecond,
-			BackoffCoefficient: 2,
-			MaximumInterval:    10 * time.Second,
+			InitialInterval:    time.Second,
+			BackoffCoefficient: 1, // a job with many attempts has them because it takes long
 			MaximumAttempts:    attempts,
 		},
 	}), activityName).Get(ctx, nil)

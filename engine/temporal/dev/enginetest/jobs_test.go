@@ -81,6 +81,39 @@ type coded struct{}
 func (coded) Error() string   { return "upstream said hunter2" }
 func (coded) JobCode() string { return "no-store" }
 
+// TestProgressStays: what an attempt has said last stays until the next one says something else. Where the first word of an attempt has
+// returned, the server has it.
+func TestProgressStays(t *testing.T) {
+	e := dial(t, temporal.Options{})
+	name := start(t, e, time.Minute)
+	var attempt atomic.Int32
+	release := make(chan struct{})
+	working(t, e, 1, func(_ context.Context, _ string, beat func([]byte)) error {
+		if attempt.Add(1) == 1 {
+			beat([]byte(`{"items":1}`))
+			if p, err := e.Progress(t.Context(), name); err != nil || string(p.Details) != `{"items":1}` {
+				t.Errorf("after the first word: %s, %v", p.Details, err)
+			}
+			beat([]byte(`{"items":2}`))
+			return errors.New("it fails")
+		}
+		<-release
+		return nil
+	})
+	p := until(t, e, name, func(p temporal.Progress) bool { return p.Running && p.Attempt == 2 })
+	if string(p.Details) != `{"items":2}` {
+		t.Errorf("in the second attempt: %s", p.Details)
+	}
+	time.Sleep(time.Second) // the second attempt beats
+	if p, err := e.Progress(t.Context(), name); err != nil || string(p.Details) != `{"items":2}` {
+		t.Errorf("later: %s, %v", p.Details, err)
+	}
+	close(release)
+	if err := wait(t, e, name); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFailures: errors and panics are tried again; of them a type or a word is written down, and nothing that they say.
 func TestFailures(t *testing.T) {
 	const secret = "hunter2"
@@ -208,6 +241,9 @@ func TestCancel(t *testing.T) {
 				close(began)
 				<-ctx.Done()
 				ended <- time.Now()
+				if cause := context.Cause(ctx); cause != context.Canceled {
+					t.Errorf("the context ended with %v", cause)
+				}
 				<-release
 				return returned
 			})

@@ -17,7 +17,7 @@ func TestChaos(t *testing.T) {
 	front := w.agent(w.gateway(0))
 	workers := []*process{w.gateway(2), w.gateway(2)}
 	begun := time.Now()
-	run := front.submit(each(arguments{N: items, Ms: 20}, "", "look", "post"))
+	run := front.submit(each(arguments{N: items, Ms: 20}, `,"concurrency":16`, "look", "post"))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

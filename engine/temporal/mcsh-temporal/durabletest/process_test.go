@@ -28,10 +28,6 @@ func runAll(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	if b := os.Getenv("DT_BIN"); b != "" { // TEMPORARY
-		temporalPath, gatewayPath = filepath.Join(b, "mcsh-temporal-dev"), filepath.Join(b, "mcsh-temporal")
-		return m.Run()
-	}
 	for _, program := range [][2]string{{"..", "."}, {"../../dev", "./cmd/mcsh-temporal-dev"}} { // a directory of its module, and where it is
 		build := exec.Command("go", "build", "-C", program[0], "-ldflags=-s -w", "-o", dir, program[1])
 		build.Stderr = os.Stderr
