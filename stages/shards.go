@@ -127,12 +127,13 @@ type spreading struct {
 	raw     json.RawMessage // of the stage
 	choices Overrides       // of the for_each, for shards that were submitted with others
 	size    int             // items of a shard
+	read    int             // bytes of the input behind the items of the lanes; of fill
 }
 
 // spread runs the items that the queue has not begun.
 func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
 	atOnce, items := e.r.deps.Spread.atOnce(e.forEach)
-	s := &spreading{each: e, q: q, out: out, choices: Overrides{Concurrency: items, OnError: e.OnError, Retries: e.Retries}}
+	s := &spreading{each: e, q: q, out: out, choices: Overrides{Concurrency: items, OnError: e.OnError, Retries: e.Retries}, read: q.in.r.Buffered()}
 	perItem := max(time.Since(q.since)/time.Duration(q.begun), 1)
 	s.size = cmp.Or(e.r.deps.Spread.Items, max(shardLeast, min(int(shardWork/perItem), shardItems)))
 	s.raw = completed(e.m.step.raw, fmt.Appendf(nil, `{"concurrency": %d}`, items))
@@ -205,7 +206,19 @@ func (s *spreading) next() (*lane, error) {
 	if len(l.items) == 0 {
 		return nil, nil
 	}
+	read := s.q.in.r.Buffered()
+	more := int64(read - s.read + bytesOf(l.items))
+	s.m.count(func(r *StageReport) { r.ahead += more })
+	s.read = read
 	return l, nil
+}
+
+// bytesOf is how many bytes of the input items are, with their separators.
+func bytesOf(list []element) (n int) {
+	for _, el := range list {
+		n += len(el.data) + 1
+	}
+	return n
 }
 
 // run has workers run the items of a lane.
@@ -223,13 +236,13 @@ func (s *spreading) run(ctx context.Context, l *lane) error {
 		if len(ended.Stages) > 0 {
 			report = ended.Stages[len(ended.Stages)-1]
 		}
-		if err := s.count(report); err != nil {
+		n := int(report.Items)
+		if err := s.count(report, bytesOf(l.items[:max(0, min(n, len(l.items)))])); err != nil {
 			return err
 		}
 		if ended.Err != nil {
 			return s.located(ended.Err)
 		}
-		n := int(report.Items)
 		if n < 1 || n > len(l.items) {
 			return Errorf(Internal, "", "a shard of %d items has run %d", len(l.items), n)
 		}
@@ -397,12 +410,12 @@ func (s *spreading) collect(ctx context.Context, l *lane) error {
 	return s.out.Flush()
 }
 
-// count adds what a shard has done to the report of the for_each.
-func (s *spreading) count(r StageReport) error {
+// count adds what a shard has done, with items of so many bytes, to the report of the for_each.
+func (s *spreading) count(r StageReport, bytes int) error {
 	s.q.mu.Lock()
 	s.q.ok, s.q.failed = s.q.ok+int(r.OK), s.q.failed+int(r.Failed)
 	s.q.mu.Unlock()
-	s.m.absorb(r)
+	s.m.absorb(r, bytes)
 	s.r.items.Add(r.OK + r.Failed)
 	calls := Report{Stages: []StageReport{r}}.AllCalls()
 	if s.r.calls.Add(calls) > int64(s.r.deps.Limits.Calls) {
@@ -507,11 +520,12 @@ func (c *collector) splice(data *io.SectionReader) error {
 }
 
 // absorb adds the report of a shard to that of the for_each, whose bytes are counted here.
-func (m *Meter) absorb(r StageReport) {
+func (m *Meter) absorb(r StageReport, bytes int) {
 	r = r.movedTo(m.step.place)
 	r.BytesIn, r.BytesOut, r.Millis = 0, 0, 0
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.counts.ahead -= int64(bytes)
 	if m.spread == nil {
 		m.spread = &r
 		return

@@ -204,6 +204,40 @@ func TestShardAgain(t *testing.T) {
 	}
 }
 
+// TestShardsTotal: while workers run items, the estimate of how many there are counts those that they have not ended.
+func TestShardsTotal(t *testing.T) {
+	for _, n := range []int{100, 3000} { // less and more than a buffer of the input
+		k, w := newSpread(t, storetest.Directory(t))
+		w.deps.Spread, k.deps.Spread.Output = stages.Spread{}, 0
+		var reports func() []stages.StageReport
+		var known atomic.Int64
+		w.fail = func(int64) error {
+			if total := reports()[1].Total; total != 0 {
+				known.Add(1)
+				if total < int64(n*95/100) || total > int64(n*105/100) {
+					return fmt.Errorf("%d items, estimated %d", n, total)
+				}
+			}
+			return nil
+		}
+		k.deps.Spread.Concurrency = 16
+		var lines strings.Builder
+		for i := range n {
+			fmt.Fprintf(&lines, `\n%d`, 10_000+i)
+		}
+		pipeline := fmt.Sprintf(`[{"type":"tool","server":"demo","name":"say","args":{"text":"%s"}},{"type":"tool","server":"demo","name":"echo","for_each":true}]`,
+			lines.String()[2:])
+		p, errs := stages.Compile(t.Context(), []byte(pipeline), k.deps)
+		if errs != nil {
+			t.Fatal(stages.Join(errs))
+		}
+		_, err := p.Run(t.Context(), nil, io.Discard, stages.RunOptions{Begun: func(list func() []stages.StageReport) { reports = list }})
+		if err != nil || known.Load() == 0 {
+			t.Errorf("%d items: %v, known %d times", n, err, known.Load())
+		}
+	}
+}
+
 // spreadOnce runs 100 items with effects in shards, of which that with one item fails, and returns the run.
 func spreadOnce(t *testing.T, k *kept, called *sync.Map, bad string) (run string) {
 	t.Helper()

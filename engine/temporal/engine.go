@@ -16,12 +16,14 @@ import (
 	"log/slog"
 	"math"
 	"regexp"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"google.golang.org/grpc"
 )
 
@@ -140,8 +142,27 @@ func (l *lastError) or(err error) error {
 	return err
 }
 
-// warnings leave out what the SDK says below a warning.
+// warnings leave out what the SDK says below a warning, and of jobs that were cancelled.
 type warnings struct{ *slog.Logger }
+
+// Warn implements the logger of the SDK.
+func (w warnings) Warn(msg string, args ...any) {
+	if !slices.ContainsFunc(args, cancelled) {
+		w.Logger.Warn(msg, args...)
+	}
+}
+
+// Error implements the logger of the SDK.
+func (w warnings) Error(msg string, args ...any) {
+	if !slices.ContainsFunc(args, cancelled) {
+		w.Logger.Error(msg, args...)
+	}
+}
+
+func cancelled(arg any) bool {
+	err, ok := arg.(error)
+	return ok && temporal.IsCanceledError(err)
+}
 
 // Debug implements the logger of the SDK.
 func (warnings) Debug(string, ...any) {}

@@ -12,11 +12,14 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 )
 
+// noStacks keeps the stacks of the SDK out of the log: a warning or error of it is one line.
+var noStacks = zapslog.AddStacktraceAt(slog.LevelError + 1)
+
 func main() { cli.Main(connect) }
 
 func connect(ctx context.Context, o cli.EngineOptions) (cli.Engines, error) {
 	e, err := temporal.Dial(ctx, temporal.Options{
-		Address: o.Address, Namespace: o.Namespace, TLS: o.TLS, APIKey: o.APIKey, Log: slog.New(zapslog.NewHandler(o.Log.Core())),
+		Address: o.Address, Namespace: o.Namespace, TLS: o.TLS, APIKey: o.APIKey, Log: slog.New(zapslog.NewHandler(o.Log.Core(), noStacks)),
 	})
 	if err != nil {
 		return cli.Engines{}, err
