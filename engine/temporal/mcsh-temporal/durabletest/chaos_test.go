@@ -17,7 +17,7 @@ func TestChaos(t *testing.T) {
 	front := w.agent(w.gateway(0))
 	workers := []*process{w.gateway(2), w.gateway(2)}
 	begun := time.Now()
-	run := front.submit(each(arguments{N: items, Ms: 20}, `,"concurrency":16`, "look", "post"))
+	run := front.submit(each(arguments{N: items, Ms: parttest.Times(60, 20)}, `,"concurrency":16`, "look", "post"))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -43,6 +43,9 @@ func TestChaos(t *testing.T) {
 		looks += n
 	}
 	t.Logf("%d items in %s, %d kills: %+v; %d calls of the tool that reads were made again", 2*items, time.Since(begun).Round(time.Second), kills, got, looks-items)
+	if kills == 0 {
+		t.Error("the run has ended before a worker was killed")
+	}
 	if got.lost > 0 || got.repeated > 0 {
 		t.Errorf("got %+v", got)
 	}
