@@ -35,6 +35,7 @@ const (
 	keptVersions = 2    // a reader may have the name of the one before
 	keptChanges  = 32   // a change is in so many versions that follow it
 	mostNames    = 1000 // of a folder, the newest ones
+	emptyLists   = 3    // in a row, until there is no version where there was one: a list leaves out what others delete meanwhile
 )
 
 // OpenShared opens the logins in a store that gateways share, and that is sealed; at names it for people.
@@ -156,7 +157,8 @@ func (o *shared) learn(v version) {
 func (o *shared) newest(ctx context.Context) (now version, names []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, objectWait, errSlow)
 	defer cancel()
-	for {
+	last := o.known()
+	for empty := 1; ; empty++ {
 		begun := time.Now()
 		now = version{}
 		names, err = o.names(ctx, listFolder)
@@ -164,7 +166,10 @@ func (o *shared) newest(ctx context.Context) (now version, names []string, err e
 		case err != nil:
 			return version{}, nil, unreadable(err)
 		case len(names) > 0:
+			empty = 0
 			now, err = o.get(ctx, names[len(names)-1])
+		case empty < emptyLists && (last.name != "" || last.read.IsZero()):
+			err = store.ErrNotFound
 		}
 		switch {
 		case err == nil:

@@ -53,8 +53,9 @@ func onStores(t *testing.T, test func(t *testing.T, objects store.Store)) {
 type gate struct {
 	store.Store
 	lists atomic.Int64
-	down  atomic.Bool // it fails
-	hangs atomic.Bool // it lists nothing
+	down  atomic.Bool  // it fails
+	hangs atomic.Bool  // it lists nothing
+	empty atomic.Int64 // lists that leave out all
 
 	put func(name string, write func() error) error // nil: it writes
 }
@@ -84,6 +85,8 @@ func (g *gate) List(ctx context.Context, prefix string) iter.Seq2[store.Object, 
 	switch {
 	case g.down.Load():
 		return func(yield func(store.Object, error) bool) { yield(store.Object{}, errDown) }
+	case g.empty.Add(-1) >= 0:
+		return func(func(store.Object, error) bool) {}
 	case g.hangs.Load():
 		return func(yield func(store.Object, error) bool) {
 			<-ctx.Done()
@@ -143,6 +146,30 @@ func (a *asks) check(t *testing.T, want int64) {
 	t.Helper()
 	if n := a.n.Load(); n != want {
 		t.Errorf("the issuer was asked %d times, want %d", n, want)
+	}
+}
+
+// TestListsThatMiss: a list of a directory leaves out a version that others delete while it is made, also where they have written the
+// next one behind it. The sign-ins are there all the same; once they are really gone, nobody has signed in.
+func TestListsThatMiss(t *testing.T) {
+	objects := &gate{Store: storetest.Directory(t)}
+	known := openShared(t, objects)
+	put(t, known, login("a", "stale"))
+	for name, s := range map[string]*logins.Store{"one that knows them": known, "a new one": openShared(t, objects)} {
+		objects.empty.Store(2)
+		var it asks
+		if l, err := s.Refresh(t.Context(), login("a", "").Key, "access-none", it.refresh); err != nil || l.AccessToken == "" {
+			t.Errorf("%s: %q, %v", name, l.AccessToken, err)
+		}
+	}
+	for _, name := range objectsOf(t, objects.Store) {
+		if err := objects.Delete(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var it asks
+	if _, err := known.Refresh(t.Context(), login("a", "").Key, "access-none", it.refresh); err == nil || !strings.Contains(err.Error(), "nobody has signed in") {
+		t.Errorf("without objects: %v", err)
 	}
 }
 
