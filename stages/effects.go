@@ -41,6 +41,8 @@ type pastEffect struct {
 	Task string `json:"task,omitempty"` // it is no effect but a task that the tool has answered with, see [Task.Handle]
 	Over bool   `json:"over,omitempty"` // the task has ended, and its result is of no use
 	Of   string `json:"of,omitempty"`   // the task of an effect
+
+	List string `json:"list,omitempty"` // it is no effect but a run, a shard, whose effects are in this list, too
 }
 
 // effectLog keeps the effects of a run, and knows those of the runs from which it goes on. Its methods may be called
@@ -123,24 +125,30 @@ func (l *effectLog) inherit(ctx context.Context, run string, resumed *resumption
 			continue
 		}
 		delete(begun, e.Intent)
-		if err := l.take(e, resumed, changes); err != nil {
+		if err := l.take(ctx, e, resumed, changes); err != nil {
 			return err
 		}
 	}
 	for _, intent := range slices.Sorted(maps.Keys(begun)) { // of a gateway that has died
 		e := begun[intent]
 		e.Unknown = true
-		if err := l.take(e, resumed, changes); err != nil {
+		if err := l.take(ctx, e, resumed, changes); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take makes an effect of an earlier run, or its task, one of this log.
-func (l *effectLog) take(e pastEffect, resumed *resumption, changes bool) error {
+// take makes an effect of an earlier run, its task, or the effects of its shard, some of this log. The shards of a run that is continued
+// are continued themselves, and those of one behind which nothing changes are only passed on.
+func (l *effectLog) take(ctx context.Context, e pastEffect, resumed *resumption, changes bool) error {
 	e.Intent, e.Begun = 0, false
 	switch {
+	case e.List != "" && resumed == nil && changes:
+		return l.inherit(ctx, e.List, nil, changes)
+	case e.List != "":
+		l.write(pastEffect{List: e.List})
+		return nil
 	case e.Key == "": // it has changed nothing
 		return nil
 	case e.Task != "":
@@ -170,6 +178,9 @@ func (l *effectLog) lose(why error) {
 
 // lastOf returns the last of the runs that continue a run one after another.
 func lastOf(ctx context.Context, runs Runs, run string) (string, error) {
+	if _, err := findRun(ctx, runs, run); err != nil {
+		return "", err
+	}
 	for {
 		holder, _, err := runs.Claim(ctx, run, "")
 		switch {
@@ -286,6 +297,9 @@ func (l *effectLog) add(ctx context.Context, e pastEffect) {
 	l.cause()
 	l.write(e)
 }
+
+// addShard adds the effects of a shard, before it runs.
+func (l *effectLog) addShard(run string) { l.write(pastEffect{List: run}) }
 
 // cause notes that this run has changed something, or may have.
 func (l *effectLog) cause() {

@@ -350,6 +350,9 @@ func (s *spreading) submit(ctx context.Context, l *lane) (run string, err error)
 		return "", storeError(err)
 	}
 	s.log.shards.note(shardLine{l.before, len(l.items), p.id})
+	if s.changes {
+		s.r.effects.addShard(p.id)
+	}
 	if err := runs.Flush(ctx, s.r.record.id); err != nil { // else a continuation of this run could submit the items again
 		return "", storeError(err)
 	}

@@ -276,6 +276,46 @@ func TestShardsOverridden(t *testing.T) {
 	}
 }
 
+// TestShardsBehindFrom: another pipeline behind a run with shards repeats none of their calls, nor one behind a run that has only read
+// what that has produced; nor does it call anything where the shards are not kept any more.
+func TestShardsBehindFrom(t *testing.T) {
+	const post = `{"type":"tool","server":"demo","name":"post","for_each":true,"on_error":"collect"}`
+	for _, c := range []struct{ between, gone bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			s := &unreachable{Store: storetest.Directory(t), written: map[string]bool{}}
+			k, w := newSpread(t, s)
+			shards := map[string]bool{}
+			w.fail = func(int64) error {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				maps.Copy(shards, s.written)
+				return nil
+			}
+			var called sync.Map
+			run := spreadOnce(t, k, &called, "30")
+			before := 0
+			called.Range(func(any, any) bool { before++; return true })
+			if c.between {
+				_, run = k.must(t, from(run, 1, `{"type":"command","command":"upper"}`))
+			}
+			k.deps.Spread = stages.Spread{}
+			if c.gone {
+				s.mu.Lock()
+				s.lost, s.why = shards, store.ErrNotFound
+				s.mu.Unlock()
+			}
+			out, _, err := k.run(t, from(run, 1, post))
+			refused := strings.Count(out, "with the same arguments")
+			switch {
+			case c.gone && (err == nil || stages.AsError(err).Code != stages.Denied):
+				t.Errorf("got %v: %s", err, out)
+			case !c.gone && (err != nil || refused != before || !strings.Contains(out, "it is refused")):
+				t.Errorf("%v, %d of %d calls are refused: %s", err, refused, before, out)
+			}
+		})
+	}
+}
+
 // unreachable is a store some of whose objects cannot be read for a while.
 type unreachable struct {
 	store.Store
@@ -375,6 +415,7 @@ func TestShardsStopReading(t *testing.T) {
 func TestShardsNoted(t *testing.T) {
 	shared := storetest.Directory(t)
 	k, w := newSpread(t, shared)
+	k.deps.Spread.Items = 100 // one shard: another could end the run first
 	p, errs := k.compile(t, `[{"type":"tool","server":"demo","name":"numbers","args":{"n":100}},
 		{"type":"tool","server":"demo","name":"write","for_each":true,"concurrency":16}]`)
 	if errs != nil {
