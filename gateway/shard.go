@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store"
 )
 
 // shards has workers run the shards of a run.
@@ -76,11 +77,11 @@ func (s shards) await(ctx context.Context, name string, limit time.Duration) (en
 			return ended, err
 		}
 	}
-	data, err := g.o.Kept.Shared().Get(ctx, replyObject(name))
-	if err != nil {
-		return ended, g.unstored(err)
+	reply, err := g.shardReply(ctx, name)
+	if reply == nil || err != nil {
+		return ended, cmp.Or(err, g.unstored(store.ErrNotFound))
 	}
-	return ended, gob.NewDecoder(bytes.NewReader(data)).Decode(&ended)
+	return *reply, nil
 }
 
 // lastShard returns the last job of a shard, and how that has ended; nil: it has no reply.
@@ -89,12 +90,18 @@ func (g *Gateway) lastShard(ctx context.Context, run string) (name string, ended
 	if name == "" || err != nil {
 		return "", nil, err
 	}
+	ended, err = g.shardReply(ctx, name)
+	return name, ended, err
+}
+
+// shardReply returns how a shard ended; nil: its job has no reply.
+func (g *Gateway) shardReply(ctx context.Context, name string) (*stages.Ended, error) {
 	data, err := g.replyData(ctx, name)
 	if data == nil || err != nil {
-		return name, nil, err
+		return nil, err
 	}
-	ended = new(stages.Ended)
-	return name, ended, gob.NewDecoder(bytes.NewReader(data)).Decode(ended)
+	ended := new(stages.Ended)
+	return ended, gob.NewDecoder(bytes.NewReader(data)).Decode(ended)
 }
 
 // cancelWait is how long a run that ends waits to cancel a shard.

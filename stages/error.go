@@ -126,12 +126,17 @@ func OverLimit(limit, hint, format string, args ...any) *Error {
 	return e
 }
 
-// Bare returns the error without its cause, for another process.
+// Bare returns the error for another process: without its cause, and with at most bareSample of its sample.
 func (e *Error) Bare() *Error {
 	own := *e
 	own.Err, own.each = nil, nil
+	if len(own.Sample) > bareSample {
+		own.Sample, own.Cut = own.Sample[:bareSample], true
+	}
 	return &own
 }
+
+const bareSample = 1 << 20 // bytes
 
 // adds ends the message with words of ours.
 func (e *Error) adds(words string) {

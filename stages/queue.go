@@ -265,12 +265,8 @@ func (q *queue) fail(err error) {
 func (q *queue) emit(c *collector) error {
 	var batch []*item
 	for {
-		var more bool
-		batch, more = q.take(batch[:0])
+		batch = q.take(batch[:0])
 		if len(batch) == 0 {
-			if more {
-				return nil // something failed: the array stays open, and the reader gets the error
-			}
 			return nil
 		}
 		var err error
@@ -293,15 +289,15 @@ func (q *queue) emit(c *collector) error {
 	}
 }
 
-// take waits for the result that is next in order, and appends it to batch with those behind it that are there. It appends
-// nothing and returns false after the last one, nothing and true when there will be no complete output.
-func (q *queue) take(batch []*item) ([]*item, bool) {
+// take waits for the result that is next in order, and appends it to batch with those behind it that are there. It returns
+// nothing after the last one, and when an item has failed: then the array stays open, and the reader gets the error.
+func (q *queue) take(batch []*item) []*item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
 		switch {
 		case q.err != nil:
-			return nil, true
+			return nil
 		case len(q.items) > 0 && q.items[0].done:
 			for len(q.items) > 0 && q.items[0].done {
 				it := q.items[0]
@@ -311,10 +307,10 @@ func (q *queue) take(batch []*item) ([]*item, bool) {
 				batch = append(batch, it)
 			}
 			q.writing = true
-			return batch, true
+			return batch
 		case q.ended && len(q.items) == 0:
 			q.complete = q.in.atEnd || q.left
-			return nil, !q.complete
+			return nil
 		}
 		q.result.Wait()
 	}

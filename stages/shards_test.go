@@ -449,3 +449,12 @@ func TestShardsNoted(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestBare: the error of a shard is short enough to be stored as its reply, however long its item is.
+func TestBare(t *testing.T) {
+	item := make([]byte, 9<<20)
+	e := (&stages.Error{Sample: item, Err: errors.New("cause")}).Bare()
+	if len(e.Sample) != 1<<20 || !e.Cut || e.Err != nil {
+		t.Errorf("got a sample of %d bytes, cut: %v, cause: %v", len(e.Sample), e.Cut, e.Err)
+	}
+}

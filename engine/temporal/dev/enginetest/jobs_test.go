@@ -53,7 +53,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestProgress: what do says of its progress is seen while it runs; what is too large or no JSON is left out.
+// TestProgress: the progress of a job is seen while it runs, except progress that is too large or no JSON.
 func TestProgress(t *testing.T) {
 	e := dial(t, temporal.Options{})
 	name := start(t, e, time.Minute)
@@ -184,7 +184,7 @@ func history(t *testing.T, name string) string {
 	return b.String()
 }
 
-// TestGivenUp: a job whose attempts all fail is given up, with the reason of the last; what is left in the history are names.
+// TestGivenUp: a job whose attempts all fail is given up, with the reason of the last; its history holds names only.
 func TestGivenUp(t *testing.T) {
 	e := dial(t, temporal.Options{Attempts: 2})
 	name := start(t, e, time.Minute)

@@ -96,7 +96,7 @@ func TestServerFile(t *testing.T) {
 	}
 }
 
-// TestServerRefuses: what is wrong with a flag is said, and no server starts.
+// TestServerRefuses: no server starts with a wrong flag, and the error names it.
 func TestServerRefuses(t *testing.T) {
 	for _, c := range []struct {
 		args []string
