@@ -76,16 +76,12 @@ func (p *program) listRuns(ctx context.Context, g *gatewayFlags, f control.RunFi
 	if err != nil {
 		return err
 	}
-	var found []knownRun
 	for id, list := range lists {
-		found = append(found, convert(list.Runs, func(r control.Run) knownRun { return knownRun{id, r} })...)
 		if list.More > 0 && !p.json {
 			fmt.Fprintf(p.stderr, "note: gateway %s has %s more; --limit 0 shows all\n", id, texts.Count(list.More, "run"))
 		}
 	}
-	slices.SortFunc(found, func(a, b knownRun) int {
-		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(a.Request, b.Request))
-	})
+	found := distinct(lists)
 	if p.json {
 		for _, r := range found {
 			if err := p.print(r, ""); err != nil {
@@ -98,6 +94,17 @@ func (p *program) listRuns(ctx context.Context, g *gatewayFlags, f control.RunFi
 		fmt.Fprintln(p.stderr, "no such run is known")
 	}
 	return p.printErrors(ctx, errs)
+}
+
+// distinct returns the runs of gateways, the newest first, each once: from the gateway that knows most of it.
+func distinct(lists map[string]control.RunList) (found []knownRun) {
+	for id, list := range lists {
+		found = append(found, convert(list.Runs, func(r control.Run) knownRun { return knownRun{id, r} })...)
+	}
+	slices.SortFunc(found, func(a, b knownRun) int {
+		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(a.Request, b.Request), cmp.Compare(b.Calls, a.Calls), strings.Compare(a.Gateway, b.Gateway))
+	})
+	return slices.CompactFunc(found, func(a, b knownRun) bool { return a.Request == b.Request })
 }
 
 // runs asks the selected gateways for runs.
@@ -126,10 +133,7 @@ func (g *gatewayFlags) oneRun(ctx context.Context, p *program, args []string, li
 		if err != nil {
 			return runDetail{}, gatewayFailure(err)
 		}
-		var all []control.Run
-		for _, list := range lists {
-			all = append(all, list.Runs...)
-		}
+		all := distinct(lists)
 		switch {
 		case live && len(all) == 0:
 			return runDetail{}, &failure{exitFailed, errors.New("no run is live"), "mcsh runs ls lists those that have ended"}
@@ -138,15 +142,21 @@ func (g *gatewayFlags) oneRun(ctx context.Context, p *program, args []string, li
 		case live && len(all) > 1:
 			return runDetail{}, usageError("name one of them; mcsh runs ls lists them", "%s are live", texts.Count(len(all), "run"))
 		}
-		request = slices.MaxFunc(all, func(a, b control.Run) int { return a.Started.Compare(b.Started) }).Request
+		request = all[0].Request
 	}
 	clients, err := g.find(ctx, p)
 	if err != nil {
 		return runDetail{}, err
 	}
 	found, errs := askAll(clients, func(_ string, c *control.Client) (control.RunDetail, error) { return c.Run(ctx, request) })
+	var all []runDetail
 	for id, d := range found {
-		return runDetail{id, d, clients[id]}, nil
+		all = append(all, runDetail{id, d, clients[id]})
+	}
+	if len(all) > 0 {
+		return slices.MaxFunc(all, func(a, b runDetail) int {
+			return cmp.Or(cmp.Compare(a.Calls, b.Calls), cmp.Compare(len(a.Stages), len(b.Stages)))
+		}), nil
 	}
 	g.leaveOutEnded(errs)
 	none := fmt.Errorf("no running gateway knows the run %s", texts.Quote(request))

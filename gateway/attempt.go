@@ -45,7 +45,6 @@ var errBusy = errors.New("an earlier attempt is still under way in this process"
 
 // attempt does a job once. It waits while the shared store cannot be used.
 func (g *Gateway) attempt(ctx context.Context, engine Engine, name string, beat func([]byte)) error {
-	shard := engine == g.o.Durable.Shards
 	details, _, err := engine.Progress(ctx, name)
 	if err != nil {
 		return err
@@ -58,7 +57,7 @@ func (g *Gateway) attempt(ctx context.Context, engine Engine, name string, beat 
 	}
 	before := a.state.Fruitless
 	if before >= maxFruitless {
-		return g.giveUp(ctx, name, shard, nil)
+		return g.giveUp(ctx, name, nil)
 	}
 	a.note(func(s *attemptState) { s.Fruitless++ })
 	for pause := time.Second; ; pause = min(2*pause, maxStorePause) {
@@ -76,7 +75,7 @@ func (g *Gateway) attempt(ctx context.Context, engine Engine, name string, beat 
 	case errors.Is(err, errLeft):
 		a.note(func(s *attemptState) { s.Fruitless = min(s.Fruitless, before) })
 	case err != nil && a.fruitless() >= maxFruitless:
-		return g.giveUp(ctx, name, shard, err)
+		return g.giveUp(ctx, name, err)
 	}
 	return err
 }
@@ -89,9 +88,13 @@ func passing(err error) bool {
 }
 
 // giveUp stores the reply to a job whose attempts get no further, of which the last one has failed with err; nil: its worker has died.
-func (g *Gateway) giveUp(ctx context.Context, name string, shard bool, err error) error {
+func (g *Gateway) giveUp(ctx context.Context, name string, err error) error {
+	var j job
+	if found, err := g.getJob(ctx, name, &j); !found || err != nil {
+		return err // a job that is gone has no reader any more
+	}
 	if errors.Is(err, runs.ErrVersion) {
-		return g.putFailure(ctx, name, shard, stages.Errorf(stages.Internal, "give all gateways and workers the same version of mcsh, and run the pipeline again",
+		return g.putFailure(ctx, name, j, stages.Errorf(stages.Internal, "give all gateways and workers the same version of mcsh, and run the pipeline again",
 			"the run was given up: its worker cannot read it, because another version of mcsh has written it"))
 	}
 	how := "failed"
@@ -100,13 +103,10 @@ func (g *Gateway) giveUp(ctx context.Context, name string, shard bool, err error
 	}
 	e := stages.Errorf(stages.Internal, "have the operator look for the cause in the logs of the workers",
 		"the run was given up: %d attempts in a row have %s before they had done more than those before", maxFruitless, how)
-	var j job
-	if found, err := g.getJob(ctx, name, &j); found && err == nil {
-		if chain, err := takeOver(ctx, g.o.Kept.Of(j.Caller.Owner), j.Run); err == nil {
-			e.Run, e.Resume = chain[len(chain)-1], true
-		}
+	if chain, err := takeOver(ctx, g.o.Kept.Of(j.Caller.Owner), j.Run); err == nil {
+		e.Run, e.Resume = chain[len(chain)-1], true
 	}
-	return g.putFailure(ctx, name, shard, e)
+	return g.putFailure(ctx, name, j, e)
 }
 
 // note changes the state, and has the engine keep it.

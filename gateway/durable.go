@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/gateway/history"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -82,19 +83,22 @@ const DurablePrefix = "durable/"
 func (d Durable) Longest() time.Duration { return cmp.Or(d.Run, DefaultDurableRun) }
 
 // submit has workers run a pipeline, and waits for its reply for some time.
-func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time, notify *notifier) (*mcp.CallToolResult, error) {
+func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begin history.Begin, notify *notifier) (*mcp.CallToolResult, error) {
 	run, err := p.Submit(ctx)
 	if err != nil {
 		return nil, err
 	}
 	j := job{
-		Run: run, Pipeline: json.RawMessage(call.Pipeline), Marks: p.Marks(), Begun: begun, Timeout: seconds(call.Timeout), MaxOutput: call.MaxOutput,
+		Run: run, Pipeline: json.RawMessage(call.Pipeline), Marks: p.Marks(), Begin: begin, Begun: begin.Row.Started, Timeout: seconds(call.Timeout), MaxOutput: call.MaxOutput,
 		Caller: g.callerOfJob(req), Trace: traceOf(req.Params.Meta, req.Extra),
 	}
 	if p.From() != run { // it was stored just now
 		j.Pipeline = resuming(run, stages.Overrides{})
 	}
 	name, err := g.putJob(ctx, &j)
+	if err == nil {
+		err = g.showJob(ctx, name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +107,7 @@ func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stage
 		return nil, stages.Errorf(stages.ServerUnavailable, "try again later, or run the pipeline without durable",
 			"the run could not be begun: the engine of durable runs cannot be used now")
 	}
+	observerOf(ctx).begun(begin.Row.Request)
 	notify.kept(run)
 	reply, over, err := g.await(ctx, name, j, seconds(call.Wait), notify)
 	switch {
@@ -181,6 +186,7 @@ func (g *Gateway) await(ctx context.Context, name string, j job, most time.Durat
 	if far := g.howFar(ctx, name); ended == nil || far.err != nil || far.attempts > 0 {
 		return nil, true, gone
 	}
+	g.endJob(j, gone)
 	reply = &jobReply{Cancelled: true, Result: failure(failureText(pipelineSubject, gone, j.MaxOutput))}
 	return reply, true, g.putResult(ctx, engineWait, name, reply) // another job can continue the run
 }

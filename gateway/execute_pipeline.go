@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/gateway/history"
 	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -77,11 +78,14 @@ func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call sc
 		return failure(mistakesText(pipelineSubject, pipelineSubject, errs, call.MaxOutput)), nil
 	case call.Mode == schemas.ModeCheck:
 		return textResult(planText(pipeline.Plan(), call.MaxOutput)), nil
-	case call.Durable:
-		return g.submit(ctx, req, pipeline, call, begun, notify)
+	}
+	row := control.Run{Request: newRequest(), Started: begun, Stages: pipeline.Len(), DryRun: call.Mode == schemas.ModeDryRun}
+	begin := g.beginOf(ctx, req, row, json.RawMessage(call.Pipeline), pipeline.From())
+	if call.Durable {
+		return g.submit(ctx, req, pipeline, call, begin, notify)
 	}
 	return g.run(ctx, &execution{
-		req: req, pipeline: pipeline, call: call, begun: begun, asker: asker,
+		req: req, pipeline: pipeline, call: call, begin: begin, begun: begun, asker: asker,
 		trace: traceOf(req.Params.Meta, req.Extra), progress: notify.follow(), kept: notify.kept,
 	})
 }
@@ -91,6 +95,7 @@ type execution struct {
 	req      *mcp.CallToolRequest
 	pipeline *stages.Pipeline
 	call     schemas.Call
+	begin    history.Begin
 	begun    time.Time // when its time began
 	asker    *stages.Asker
 	trace    stages.Trace
@@ -197,13 +202,18 @@ func (g *Gateway) run(ctx context.Context, e *execution) (result *mcp.CallToolRe
 	defer out.close()
 	saved := savedIn(ctx)
 	out.alone = saved != nil
-	request := newRequest()
+	request := e.begin.Row.Request
 	out.request = request
-	row := control.Run{Request: request, Started: e.begun, Stages: p.Len(), DryRun: call.Mode == schemas.ModeDryRun}
-	ctx, known, drop := g.beginRun(ctx, req, row, json.RawMessage(call.Pipeline), p.From())
+	ctx, known, drop := g.beginRun(ctx, e.begin)
 	defer drop()
 	report, err := stages.Report{}, errPanic // until the run ends
-	defer func() { e.ran, e.err = report.Run, err; known.End(report, readBytes(result), err) }()
+	defer func() {
+		if e.ran, e.err = report.Run, err; call.Durable && g.leaves(ctx, err) {
+			known.Leave()
+			return
+		}
+		known.End(report, readBytes(result), err)
+	}()
 	outlast, end := g.outlasting(ctx)
 	defer end()
 	ctx, options, ended := g.o.Watch.Run(ctx, request, sessionOf(req), stages.RunOptions{

@@ -154,7 +154,7 @@ type exposedCall struct {
 func (c *exposedCall) run(ctx context.Context) (contents upstream.Contents, err error) {
 	g := c.g
 	row := control.Run{Request: c.request, Started: c.begun, Stages: 1}
-	ctx, known, drop := g.beginRun(ctx, c.req, row, c.plan(), "")
+	ctx, known, drop := g.beginRun(ctx, g.beginOf(ctx, c.req, row, c.plan(), ""))
 	defer drop()
 	defer func() { known.End(c.report(len(contents.Result)), int64(len(contents.Result)), err) }()
 	err = errPanic

@@ -122,7 +122,12 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	g := &Gateway{o: o, history: history.New(o.Kept), dialogs: dialogs{seal: newSealer(), parked: map[string]*dialog{}}}
+	g := &Gateway{o: o, dialogs: dialogs{seal: newSealer(), parked: map[string]*dialog{}}}
+	var live history.Others
+	if o.Durable.Engine != nil {
+		live = func(ctx context.Context) ([]history.OtherRun, error) { return g.liveJobs(ctx, mostLive) }
+	}
+	g.history = history.New(o.Kept, live)
 	g.runs = newSlots("pipelines and calls of tools", o.Runs, o.CallerRuns, o.AddressRuns)
 	g.lookups = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs, o.AddressRuns)
 	g.deps = stages.Deps{Shapes: schemas.Shapes(), Files: o.Files, Limits: o.Limits, Memory: o.Memory}
@@ -202,10 +207,13 @@ func (o Options) capabilities() *mcp.ServerCapabilities {
 	return c
 }
 
-// EndUser cancels the calls of an identity that has lost access, with those that wait for its answers, and closes its sessions.
-// Its kept runs stay as long as those of others: the same identity may return.
+// EndUser cancels the calls and durable runs of an identity that has lost access, also those that wait for its answers, and closes its
+// sessions. Its kept runs stay as long as those of others: the same identity may return.
 func (g *Gateway) EndUser(user string) {
 	g.front.EndUser(user)
+	if g.o.Durable.Engine != nil {
+		go g.cancelJobs(user)
+	}
 	g.history.EndUser(user)
 	g.dialogs.end(func(caller string) bool { return caller == callerUser+user })
 }

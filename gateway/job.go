@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mcsh-dev/mcsh/gateway/history"
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/runs"
@@ -32,6 +33,7 @@ type job struct {
 	Number    int    // among the jobs of the run, from 1
 	Pipeline  []byte // that continues it for the first time
 	Marks     stages.Marks
+	Begin     history.Begin // of a whole run
 	Begun     time.Time
 	Timeout   time.Duration
 	MaxOutput int
@@ -44,7 +46,6 @@ type job struct {
 // A jobCaller is the caller of a durable run. A worker acts in its place: with its groups, policies and limits.
 type jobCaller struct {
 	Owner  string // of the runs
-	Client string // program
 	Stdio  bool
 	Token  *auth.TokenInfo // nil: without authentication
 	Header http.Header
@@ -57,7 +58,7 @@ var registerGroups = sync.OnceFunc(func() { gob.Register([]string{}) })
 var jobHeaders = []string{addressHeader, groupHeader, "X-Forwarded-For", "Forwarded"}
 
 func (g *Gateway) callerOfJob(req *mcp.CallToolRequest) jobCaller {
-	c := jobCaller{Owner: g.runsName(req.Extra), Client: clientOf(req)}
+	c := jobCaller{Owner: g.runsName(req.Extra)}
 	if req.Extra == nil || req.Extra.Header == nil {
 		c.Stdio = true
 		return c
@@ -225,7 +226,7 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	}
 	req := j.Caller.request(nil)
 	if g.runsName(req.Extra) != j.Caller.Owner {
-		return g.putFailure(ctx, name, j.Shard, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
+		return g.putFailure(ctx, name, j, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
 			"the worker would run it with other groups than the gateway"))
 	}
 	ctx, end, open := g.calls.begin(g.inView(ctx, req.Extra), callerOf(req.Extra))
@@ -262,6 +263,7 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	if err != nil {
 		return err
 	}
+	g.history.Sync(context.WithoutCancel(ctx)) // whoever sees the run no longer live finds its end
 	return g.putResult(ctx, replyWait, name, &reply)
 }
 
@@ -325,7 +327,6 @@ func takeOver(ctx context.Context, kept *runs.Caller, run string) (chain []strin
 
 // workOn runs the pipeline of a job, and returns its run, if there is one, and its reply.
 func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, a *attempt) (run string, reply jobReply, err error) {
-	ctx = Observed(ctx, RunObserver{Client: j.Caller.Client})
 	call := schemas.Call{Pipeline: pipeline, Mode: schemas.ModeRun, Durable: true, MaxOutput: j.MaxOutput}
 	left := j.Timeout - time.Since(j.Begun)
 	deps := g.callDeps(ctx, req, call)
@@ -354,29 +355,35 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 		return "", reply, nil
 	}
 	call.Timeout = left.Seconds()
-	e := &execution{req: req, pipeline: p, call: call, begun: time.Now(), trace: j.Trace}
+	e := &execution{req: req, pipeline: p, call: call, begin: j.Begin, begun: time.Now(), trace: j.Trace}
 	defer a.following(&e.follow)()
 	reply.Result, err = g.run(ctx, e)
 	switch {
-	case e.err != nil && (context.Cause(ctx) == ErrGone || g.calls.closing()):
-		return "", reply, errLeft
 	case stages.Unkept(e.err):
 		return "", reply, e.err
+	case g.leaves(ctx, e.err):
+		return "", reply, errLeft
 	}
 	reply.Cancelled = e.err != nil && asError(e.err).Code == stages.Cancelled
 	return e.ran, reply, err
 }
 
-// putFailure stores an error as the reply to a job.
-func (g *Gateway) putFailure(ctx context.Context, name string, shard bool, e *stages.Error) error {
-	if shard {
+// leaves reports whether an attempt that has failed with err is not the last one at its run.
+func (g *Gateway) leaves(ctx context.Context, err error) bool {
+	return err != nil && (context.Cause(ctx) == ErrGone || g.calls.closing() || stages.Unkept(err))
+}
+
+// putFailure stores an error as the reply to a job whose pipeline has not run to its end.
+func (g *Gateway) putFailure(ctx context.Context, name string, j job, e *stages.Error) error {
+	if j.Shard {
 		data, err := encodeEnded(stages.Ended{Err: e.Bare()})
 		if err != nil {
 			return err
 		}
 		return g.putReply(ctx, replyWait, name, data)
 	}
-	return g.putResult(ctx, replyWait, name, &jobReply{Result: failure(failureText(pipelineSubject, e, g.defaultOutput()))})
+	g.endJob(j, e)
+	return g.putResult(ctx, replyWait, name, &jobReply{Result: failure(failureText(pipelineSubject, e, j.MaxOutput))})
 }
 
 // putResult stores the result of a call as the reply to a job, as putReply does.
@@ -394,7 +401,11 @@ func (g *Gateway) putResult(ctx context.Context, patience time.Duration, name st
 			return err
 		}
 	}
-	return g.putReply(ctx, patience, name, data)
+	err = g.putReply(ctx, patience, name, data)
+	if err == nil {
+		g.hideJob(ctx, name)
+	}
+	return err
 }
 
 // putReply stores the reply to a job, and tries that for some time. A run that was cancelled has a reply, too.

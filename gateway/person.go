@@ -83,7 +83,8 @@ func (p Person) Run(ctx context.Context, t Trial, out io.Writer) (request string
 	request, err = newRequest(), errPanic
 	req := &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: t.Name}, Extra: p.extra}
 	row := control.Run{Request: request, Started: time.Now(), Stages: t.Pipeline.Len(), DryRun: t.Dry}
-	ctx, known, drop := p.g.beginRun(Observed(ctx, RunObserver{}), req, row, t.Plan, "")
+	ctx = Observed(ctx, RunObserver{})
+	ctx, known, drop := p.g.beginRun(ctx, p.g.beginOf(ctx, req, row, t.Plan, ""))
 	defer drop()
 	counted := &counting{Writer: out}
 	defer func() { known.End(report, counted.n, err) }()

@@ -19,20 +19,28 @@ import (
 // History returns what is known of the runs, live and finished.
 func (g *Gateway) History() *history.History { return g.history }
 
-// beginRun notes the begin of a run, whose end the caller notes. The context ends when somebody cancels the run.
-func (g *Gateway) beginRun(ctx context.Context, req *mcp.CallToolRequest, row control.Run, plan json.RawMessage, from string) (context.Context, *history.Run, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// beginOf describes the begin of a run.
+func (g *Gateway) beginOf(ctx context.Context, req *mcp.CallToolRequest, row control.Run, plan json.RawMessage, from string) history.Begin {
 	row.Caller, row.Client = shownUpTo(g.callerName(req.Extra), mostKept), clientOf(req)
 	row.Tool, row.Started = shownUpTo(req.Params.Name, mostKept), row.Started.UTC().Truncate(time.Microsecond)
 	if row.Transport = "http"; req.Extra == nil || req.Extra.Header == nil {
 		row.Transport = "stdio"
 	}
-	observer := observerOf(ctx)
-	row.Client = observer.client(row.Client)
-	b := history.Begin{Row: row, User: extraUser(req.Extra), Owner: g.runsName(req.Extra), Plan: plan, From: from, Cancel: cancel}
+	row.Client = observerOf(ctx).client(row.Client)
+	b := history.Begin{Row: row, User: extraUser(req.Extra), Owner: g.runsName(req.Extra), Plan: plan, From: from}
 	b.Groups, b.Within = g.groupsOf(req.Extra)
+	return b
+}
+
+// beginRun notes the begin of a run, whose end the caller notes. The context ends when somebody cancels the run.
+func (g *Gateway) beginRun(ctx context.Context, b history.Begin) (context.Context, *history.Run, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	b.Cancel = func(cause error) error {
+		cancel(cause)
+		return nil
+	}
 	run := g.history.Begin(b)
-	observer.begun(row.Request)
+	observerOf(ctx).begun(b.Row.Request)
 	return ctx, run, func() { cancel(nil) }
 }
 

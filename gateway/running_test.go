@@ -110,7 +110,7 @@ func TestRunBeforeClose(t *testing.T) {
 	if err := w.gateway.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := history.New(open()).Runs(t.Context(), operator, control.RunFilter{}).Runs; len(got) != 1 {
+	if got := history.New(open(), nil).Runs(t.Context(), operator, control.RunFilter{}).Runs; len(got) != 1 {
 		t.Errorf("another gateway shows %+v", got)
 	}
 }

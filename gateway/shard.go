@@ -73,7 +73,7 @@ func (s shards) await(ctx context.Context, name string, limit time.Duration) (en
 		if _, attempts, perr := engine.Progress(ctx, name); perr != nil || attempts > 0 {
 			return ended, stages.Errorf(stages.ServerUnavailable, "try again later", "a part of the items could not be run by workers")
 		}
-		if err := g.putFailure(ctx, name, true, stages.Errorf(stages.Cancelled, "", "a part of the items was not run by workers: its job has ended")); err != nil {
+		if err := g.putFailure(ctx, name, job{Shard: true}, stages.Errorf(stages.Cancelled, "", "a part of the items was not run by workers: its job has ended")); err != nil {
 			return ended, err
 		}
 	}
@@ -113,10 +113,10 @@ func (g *Gateway) workOnShard(ctx context.Context, req *mcp.CallToolRequest, j j
 	deps.Spread = stages.Spread{}
 	ended, err := g.runShard(ctx, deps, j, pipeline, a)
 	switch {
-	case err != nil && (context.Cause(ctx) == ErrGone || g.calls.closing()):
-		return "", nil, errLeft
 	case stages.Unkept(err):
 		return "", nil, err
+	case g.leaves(ctx, err):
+		return "", nil, errLeft
 	case err != nil:
 		ended.Err = asError(err).Bare()
 	}

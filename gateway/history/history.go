@@ -8,7 +8,7 @@
 //     that keeps no outputs forgets a run at its end.
 //   - Gateways that share a store show each other's finished runs: each writes every two seconds those that have ended, and reads
 //     those of others while somebody looks. Runs wait for a store that fails, as long as they are known here. Live runs are shown, and
-//     cancelled, only where they run.
+//     cancelled, only where they run, except durable ones: those belong to no gateway.
 //   - The next holder of a name does not see the runs of the holder before. A restart forgets who has lost access: that gateway shows
 //     the next holder, as long as runs are kept, the runs that were written before.
 //   - Nobody waits for a reader: one that is slow sees the latest state.
@@ -43,6 +43,7 @@ var ErrCancelled = fmt.Errorf("the operator has cancelled the run: %w", context.
 type History struct {
 	kept   *runs.Store // nil: finished runs are forgotten
 	shared *sharing    // nil: other gateways do not see them
+	others Others      // nil: there are no runs like that
 
 	mu       sync.Mutex
 	all      map[string]*Run // by request; guarded by mu, as is everything below
@@ -53,9 +54,9 @@ type History struct {
 	changed  chan struct{} // closed by the next change; nil: nobody waits
 }
 
-// New returns an empty history. kept holds the outputs of the runs; nil: nothing does.
-func New(kept *runs.Store) *History {
-	h := &History{kept: kept, all: map[string]*Run{}, version: 1}
+// New returns an empty history. kept holds the outputs of the runs; nil: nothing does. others may be nil.
+func New(kept *runs.Store, others Others) *History {
+	h := &History{kept: kept, others: others, all: map[string]*Run{}, version: 1}
 	if kept != nil && kept.Shared() != nil {
 		h.shared = &sharing{store: kept.Shared(), turn: make(chan struct{}, 1), known: map[string]bool{}, ended: map[string]time.Time{}}
 		h.shared.turn <- struct{}{}
@@ -72,7 +73,7 @@ type Begin struct {
 	Within bool            // it is limited to them
 	Plan   json.RawMessage // as it was written; not changed any more
 	From   string          // the id of the kept run that it begins with; empty: none
-	Cancel func(cause error)
+	Cancel func(cause error) error
 }
 
 // A Run is a run of a gateway.
@@ -87,6 +88,7 @@ type Run struct {
 	at     *list.Element               // in finished; nil: it is not there
 
 	unwritten bool // other gateways do not know it yet
+	other     bool // see [Others]
 }
 
 // Begin adds a run, whose End must be called.
@@ -94,6 +96,9 @@ func (h *History) Begin(b Begin) *Run {
 	r := &Run{h: h, Begin: b}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if earlier := h.all[r.Row.Request]; earlier != nil && earlier.at != nil { // an attempt at the same run
+		h.forget(earlier)
+	}
 	h.all[r.Row.Request] = r
 	h.live++
 	h.change()
@@ -158,6 +163,16 @@ func (r *Run) End(report stages.Report, returned int64, err error) {
 	} else {
 		delete(h.all, r.Row.Request)
 	}
+	h.change()
+}
+
+// Leave forgets a run that another gateway goes on with.
+func (r *Run) Leave() {
+	h := r.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.live--
+	delete(h.all, r.Row.Request)
 	h.change()
 }
 
@@ -289,6 +304,5 @@ func (h *History) Cancel(v control.Viewer, request string) error {
 	}
 	cancel := r.Begin.Cancel
 	h.mu.Unlock()
-	cancel(ErrCancelled)
-	return nil
+	return cancel(ErrCancelled)
 }

@@ -35,7 +35,7 @@ func newWorld(t testing.TB, o runs.Options) world {
 	o.Share = memory.New(64<<20).Share("runs", 64<<20)
 	o.Dir, o.Beside = t.TempDir(), map[string]time.Duration{history.Prefix: 0}
 	w := world{kept: runs.New(o), share: o.Share}
-	w.History = history.New(w.kept)
+	w.History = history.New(w.kept, nil)
 	t.Cleanup(func() { w.kept.Close() })
 	return w
 }
@@ -44,7 +44,7 @@ func newWorld(t testing.TB, o runs.Options) world {
 func (w world) begin(request, user string, plan string) *history.Run {
 	return w.Begin(history.Begin{
 		Row: control.Run{Request: request, Started: time.Now(), Stages: 1}, User: user, Owner: "user " + user,
-		Plan: json.RawMessage(plan), Cancel: func(error) {},
+		Plan: json.RawMessage(plan), Cancel: func(error) error { return nil },
 	})
 }
 
@@ -220,7 +220,7 @@ func TestKept(t *testing.T) {
 		}
 		w.kept.Close()
 	})
-	none := world{History: history.New(nil)}
+	none := world{History: history.New(nil, nil)}
 	none.begin("q_1", "ann", `[]`).End(stages.Report{}, 0, nil)
 	if got := none.Runs(t.Context(), operator, control.RunFilter{}).Runs; len(got) != 0 {
 		t.Errorf("without a store there are %v", got)

@@ -97,20 +97,18 @@ func (h *History) syncLater() {
 		h.mu.Lock()
 		s.timer = nil
 		h.mu.Unlock()
-		if h.sync(context.Background()) != nil {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.syncLater()
-		}
+		h.Sync(context.Background())
 	})
 }
 
-// Sync writes the runs that have ended where other gateways see them, for the last time before the end. Without the store they stay
-// unseen there.
+// Sync writes the runs that have ended where other gateways see them. Without the store it is tried again later.
 func (h *History) Sync(ctx context.Context) {
-	if h.shared != nil {
-		_ = h.sync(ctx) // the runs themselves are kept and can be read
+	if h.shared == nil || h.sync(ctx) == nil {
+		return
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.syncLater()
 }
 
 func (h *History) sync(ctx context.Context) error {
@@ -195,9 +193,9 @@ func (s *sharing) endUser(user string, keptFor time.Duration) {
 }
 
 // isEnded reports whether a run is of an identity that has lost access since; the caller has mu.
-func (s *sharing) isEnded(c record) bool {
-	at, ok := s.ended[c.User]
-	return ok && c.Row.Started.Before(at.Add(endLag))
+func (s *sharing) isEnded(b Begin) bool {
+	at, ok := s.ended[b.User]
+	return ok && b.Row.Started.Before(at.Add(endLag))
 }
 
 // lookElsewhere is refresh for somebody who looks.
@@ -213,7 +211,7 @@ func (h *History) watched() bool {
 	return h.shared != nil && time.Since(time.Unix(h.shared.asked.Load(), 0)) < 10*time.Minute
 }
 
-// refresh reads what other gateways have written since the last time.
+// refresh reads what other gateways have written since the last time, and which runs are live elsewhere.
 func (h *History) refresh(ctx context.Context) {
 	s := h.shared
 	if s == nil {
@@ -228,11 +226,24 @@ func (h *History) refresh(ctx context.Context) {
 	if time.Since(s.read) < shareEvery {
 		return
 	}
+	var live []OtherRun
+	var err error
+	if h.others != nil {
+		live, err = h.others(ctx) // before the list: a run that ends meanwhile is in that
+	}
+	if err == nil && h.readEnded(ctx) == nil { // else the next refresh tries again
+		h.showOthers(live)
+	}
+}
+
+// readEnded reads the runs that have ended at other gateways since the last time. The caller has the turn.
+func (h *History) readEnded(ctx context.Context) error {
+	s := h.shared
 	var names []string
 	there := map[string]bool{}
 	for o, err := range s.store.List(ctx, Prefix) {
 		if err != nil {
-			return // the next refresh tries again
+			return err
 		}
 		names = append(names, o.Name)
 		there[o.Name] = true
@@ -244,6 +255,7 @@ func (h *History) refresh(ctx context.Context) {
 	names = slices.DeleteFunc(names, func(name string) bool { return s.known[name] })
 	h.mu.Unlock()
 	h.fetch(ctx, names)
+	return nil
 }
 
 // fetch reads objects until as many runs are known as are kept. The caller has the turn.
@@ -289,16 +301,17 @@ func (s *sharing) get(ctx context.Context, name string) ([]record, error) {
 // take adds runs of another gateway, and reports whether older ones have no room; the caller has mu.
 func (h *History) take(batch []record) (full bool) {
 	for _, c := range batch {
-		if h.all[c.Row.Request] != nil || time.Since(c.At) > h.kept.TTL() {
+		if r := h.all[c.Row.Request]; r != nil && !r.other || time.Since(c.At) > h.kept.TTL() {
 			continue
 		}
 		if h.finished.Len() >= most && !c.At.After(h.finished.Front().Value.(*Run).end.at) {
 			return true
 		}
-		if h.shared.isEnded(c) {
-			c.User = ""
+		r := c.run(h)
+		if h.shared.isEnded(r.Begin) {
+			r.User = ""
 		}
-		if r := c.run(h); h.keep(r) {
+		if h.keep(r) {
 			h.all[c.Row.Request] = r
 			h.insert(r)
 			h.change()
