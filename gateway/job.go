@@ -92,9 +92,12 @@ func jobName(run string, number int) string {
 func jobObject(name string) string   { return DurablePrefix + name + "/job" }
 func replyObject(name string) string { return DurablePrefix + name + "/reply" }
 
+// maxJobs is how many times one run can be begun. Each time looks for all jobs before.
+const maxJobs = 1000
+
 // putJob numbers and stores a job, unless there is one of the same run that has no reply yet, and returns its name.
 func (g *Gateway) putJob(ctx context.Context, j *job) (name string, err error) {
-	for j.Number = 1; ; j.Number++ {
+	for j.Number = 1; j.Number <= maxJobs; j.Number++ {
 		name = jobName(j.Run, j.Number)
 		reply, err := g.replyData(ctx, name)
 		if err != nil {
@@ -113,6 +116,7 @@ func (g *Gateway) putJob(ctx context.Context, j *job) (name string, err error) {
 		}
 		return "", g.unstored(err)
 	}
+	return "", stages.Errorf(stages.LimitExceeded, "continue the last run of those that have continued it", "the run was begun %d times", maxJobs)
 }
 
 // lastJob returns the last job of a run; an empty name: there is none.

@@ -161,7 +161,8 @@ func (q *queue) leaves() bool {
 	case q.e.spreads:
 		q.left = q.begun >= q.e.r.deps.Spread.From
 	case q.e.shard != nil:
-		q.left = q.written >= q.e.shard.Output || time.Since(q.since) > shardTime
+		calls := max(q.e.r.calls.Load(), int64(q.begun))
+		q.left = q.written >= q.e.shard.Output || calls >= q.e.shard.Calls || time.Since(q.since) > shardTime
 	}
 	return q.left
 }

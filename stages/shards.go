@@ -55,6 +55,7 @@ type Ended struct {
 type shard struct {
 	Before int      `json:"before"` // items of the for_each that precede its own
 	Output int64    `json:"output"` // see [Spread]
+	Calls  int64    `json:"calls"`  // of tools, after which it begins no item; nor after as many items
 	Marks  []string `json:"marks"`  // see [Pipeline.Marks], in the order of the stages
 }
 
@@ -127,13 +128,16 @@ type spreading struct {
 	raw     json.RawMessage // of the stage
 	choices Overrides       // of the for_each, for shards that were submitted with others
 	size    int             // items of a shard
+	atOnce  int             // shards
+	calls   int64           // that the shards under way may make before they begin no item; guarded by q.mu
 	read    int             // bytes of the input behind the items of the lanes; of fill
 }
 
 // spread runs the items that the queue has not begun.
 func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
 	atOnce, items := e.r.deps.Spread.atOnce(e.forEach)
-	s := &spreading{each: e, q: q, out: out, choices: Overrides{Concurrency: items, OnError: e.OnError, Retries: e.Retries}, read: q.in.r.Buffered()}
+	s := &spreading{each: e, q: q, out: out, atOnce: atOnce, read: q.in.r.Buffered()}
+	s.choices = Overrides{Concurrency: items, OnError: e.OnError, Retries: e.Retries}
 	perItem := max(time.Since(q.since)/time.Duration(q.begun), 1)
 	s.size = cmp.Or(e.r.deps.Spread.Items, max(shardLeast, min(int(shardWork/perItem), shardItems)))
 	s.raw = completed(e.m.step.raw, fmt.Appendf(nil, `{"concurrency": %d}`, items))
@@ -224,7 +228,7 @@ func bytesOf(list []element) (n int) {
 // run has workers run the items of a lane.
 func (s *spreading) run(ctx context.Context, l *lane) error {
 	for len(l.items) > 0 {
-		run, err := s.submit(ctx, l)
+		run, calls, err := s.submit(ctx, l)
 		if err != nil {
 			return err
 		}
@@ -237,7 +241,7 @@ func (s *spreading) run(ctx context.Context, l *lane) error {
 			report = ended.Stages[len(ended.Stages)-1]
 		}
 		n := int(report.Items)
-		if err := s.count(report, bytesOf(l.items[:max(0, min(n, len(l.items)))])); err != nil {
+		if err := s.count(report, bytesOf(l.items[:max(0, min(n, len(l.items)))]), calls); err != nil {
 			return err
 		}
 		if ended.Err != nil {
@@ -321,17 +325,29 @@ func (l *shardLog) size(before, most int) int {
 	return most
 }
 
-// submit stores the items of a lane as a run that has not begun, unless an earlier run has submitted the same items there.
-func (s *spreading) submit(ctx context.Context, l *lane) (run string, err error) {
+// submit stores the items of a lane as a run that has not begun, unless an earlier run has submitted the same items there. calls counts
+// for the shard while it is under way.
+func (s *spreading) submit(ctx context.Context, l *lane) (run string, calls int64, err error) {
 	if s.changes {
 		s.r.effects.cause()
 	}
-	if run, err := s.submitted(ctx, l); run != "" || err != nil {
-		return run, err
+	s.q.mu.Lock()
+	calls = max(1, (int64(s.r.deps.Limits.Calls)-s.r.calls.Load()-s.calls)/int64(s.atOnce))
+	s.calls += calls
+	s.q.mu.Unlock()
+	if run, err = s.submitted(ctx, l); run == "" && err == nil {
+		run, err = s.store(ctx, l, calls)
 	}
+	return run, calls, err
+}
+
+// store stores the items of a lane as a run that has not begun.
+func (s *spreading) store(ctx context.Context, l *lane, calls int64) (run string, err error) {
 	runs := s.r.deps.Runs
 	p := storedRun{runs: runs}
-	p.Shard = &shard{l.before, cmp.Or(s.r.deps.Spread.Output, shardOutput), slices.Collect(marksOf(s.body))}
+	p.Shard = &shard{
+		Before: l.before, Output: cmp.Or(s.r.deps.Spread.Output, shardOutput), Calls: calls, Marks: slices.Collect(marksOf(s.body)),
+	}
 	var end func()
 	p.id, end = runs.Begin()
 	p.Stages = List{json.RawMessage(fmt.Sprintf(`{"type":"from","run":%q}`, p.id)), s.raw}
@@ -413,15 +429,16 @@ func (s *spreading) collect(ctx context.Context, l *lane) error {
 	return s.out.Flush()
 }
 
-// count adds what a shard has done, with items of so many bytes, to the report of the for_each.
-func (s *spreading) count(r StageReport, bytes int) error {
+// count adds what a shard has done, with items of so many bytes, to the report of the for_each. calls are those that it might make.
+func (s *spreading) count(r StageReport, bytes int, calls int64) error {
 	s.q.mu.Lock()
 	s.q.ok, s.q.failed = s.q.ok+int(r.OK), s.q.failed+int(r.Failed)
+	made := s.r.calls.Add(Report{Stages: []StageReport{r}}.AllCalls())
+	s.calls -= calls
 	s.q.mu.Unlock()
 	s.m.absorb(r, bytes)
 	s.r.items.Add(r.OK + r.Failed)
-	calls := Report{Stages: []StageReport{r}}.AllCalls()
-	if s.r.calls.Add(calls) > int64(s.r.deps.Limits.Calls) {
+	if made > int64(s.r.deps.Limits.Calls) {
 		return s.r.called()
 	}
 	if s.r.progress != nil {

@@ -458,3 +458,21 @@ func TestBare(t *testing.T) {
 		t.Errorf("got a sample of %d bytes, cut: %v, cause: %v", len(e.Sample), e.Cut, e.Err)
 	}
 }
+
+// TestShardsCalls: a run that is spread makes few calls more than its limit, two for each shard under way.
+func TestShardsCalls(t *testing.T) {
+	const limit, atOnce = 60, 8
+	for name, tool := range map[string]string{"reads": `"echo"`, "changes": `"write","concurrency":64`} {
+		t.Run(name, func(t *testing.T) {
+			k, _ := newSpread(t, storetest.Directory(t))
+			k.deps.Spread.Items, k.deps.Limits.Calls = 100, limit
+			_, _, err := k.run(t, `[{"type":"tool","server":"demo","name":"numbers","args":{"n":1000}},{"type":"tool","server":"demo","for_each":true,"name":`+tool+`}]`)
+			if e := stages.AsError(err); err == nil || e.Code != stages.LimitExceeded || e.Limit != "calls" {
+				t.Errorf("got %v", err)
+			}
+			if calls := len(k.world.calls); calls < limit || calls > limit+2*atOnce {
+				t.Errorf("it has made %d calls", calls)
+			}
+		})
+	}
+}
