@@ -3,11 +3,8 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -19,26 +16,7 @@ import (
 // TestServersPage: docs/servers.md has every built-in server with its tools and calls of them, and every option with its flag.
 // UPDATE=1 writes them.
 func TestServersPage(t *testing.T) {
-	const page, begin, end = "../docs/servers.md", "<!-- servers -->\n", "<!-- end of servers -->"
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(data), begin)
-	_, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the servers", page)
-	}
-	want := head + begin + serversText(t) + end + tail
-	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, string(data)); diff != "" {
-		t.Errorf("%s is not what the servers have; UPDATE=1 writes it (-want +got):\n%s", page, diff)
-	}
+	updatedPage(t, "../docs/servers.md", "servers", serversText(t))
 }
 
 // allTools has the options with which a server offers all of its tools.

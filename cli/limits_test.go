@@ -17,16 +17,6 @@ import (
 // TestLimitsPage compares the table of docs/limits.md with the code, and sees that every limit of a run can be set.
 // UPDATE=1 writes it.
 func TestLimitsPage(t *testing.T) {
-	const page, begin, end = "../docs/limits.md", "<!-- limits -->\n", "<!-- end of limits -->"
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(data), begin)
-	_, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the limits", page)
-	}
 	var b strings.Builder
 	b.WriteString("| name | default | of |\n|---|---|---|\n")
 	settable := map[any]bool{}
@@ -35,14 +25,7 @@ func TestLimitsPage(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.name, shownLimit(row.at(&defaults)), row.meaning)
 		settable[row.at(&defaults)] = true
 	}
-	want := head + begin + b.String() + end + tail
-	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if want != string(data) {
-		t.Errorf("%s is not what the code says; UPDATE=1 writes it: (-want +got)\n%s", page, cmp.Diff(want, string(data)))
-	}
+	updatedPage(t, "../docs/limits.md", "limits", b.String())
 	others := []string{"SpoolHead", "SpoolDir", "Durable"} // they limit nothing
 	fields := reflect.ValueOf(&defaults.Limits).Elem()
 	for i := range fields.NumField() {
@@ -50,6 +33,29 @@ func TestLimitsPage(t *testing.T) {
 		if !settable[fields.Field(i).Addr().Interface()] && !slices.Contains(others, name) {
 			t.Errorf("the limit %s cannot be set", name)
 		}
+	}
+}
+
+// updatedPage compares the part of a page that stands between the comments of its name with what the code says. UPDATE=1 writes it.
+func updatedPage(t *testing.T, page, name, text string) {
+	t.Helper()
+	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->"
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(data), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the %s", page, name)
+	}
+	want := head + begin + text + end + tail
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(data) {
+		t.Errorf("%s is not what the code says; UPDATE=1 writes it: (-want +got)\n%s", page, cmp.Diff(want, string(data)))
 	}
 }
 

@@ -349,21 +349,12 @@ func (p *program) pipelineNames(s *settings) completer {
 
 // withPipelines is a command's function that calls f with the saved pipelines of the settings and what they need, and closes that.
 func (p *program) withPipelines(s *settings, f func(context.Context, *dependencies, []string) error) func(context.Context, []string) error {
-	return func(ctx context.Context, args []string) (err error) {
+	call := p.withTools(s, f)
+	return func(ctx context.Context, args []string) error {
 		if _, err := p.pipelineStore(ctx, *s); err != nil {
 			return err
 		}
-		if err := p.setMemory(s); err != nil {
-			return err
-		}
-		s.sandbox.warm = 0
-		parts, err := p.open(ctx, ctx, *s)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, parts.close()) }()
-		defer p.show(parts.upstream.Statuses).stop()
-		return f(ctx, parts, args)
+		return call(ctx, args)
 	}
 }
 
