@@ -20,6 +20,12 @@ import (
 // maxFruitless is how many attempts of a job in a row may fail, or die, before they have done more of it than those before.
 const maxFruitless = 5
 
+// Attempts are cautious, see [stages.RunOptions], when so many in a row have ended like that.
+const (
+	cautiousFrom = 3
+	cautiousFor  = 30 * time.Second
+)
+
 // An attempt at a job counts those before, so that an item that ends its worker does not end one worker after another forever. The
 // engine keeps the counts with the progress of the job.
 type attempt struct {
@@ -121,6 +127,14 @@ func (a *attempt) fruitless() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state.Fruitless
+}
+
+// cautious returns how long the attempt is to be cautious.
+func (a *attempt) cautious() time.Duration {
+	if a.fruitless() < cautiousFrom {
+		return 0
+	}
+	return cautiousFor
 }
 
 // following sets what gets the reports on a run, and has the engine keep its progress until over is called.

@@ -102,6 +102,7 @@ type execution struct {
 	progress func(stages.Progress)             // nil: nobody wants it
 	kept     func(run string)                  // gets the id of the run; may be nil
 	follow   func(func() []stages.StageReport) // gets what reports on the run; nil: nobody wants it
+	cautious time.Duration                     // see [stages.RunOptions]
 
 	ran string // the run, once it has ended, if it is kept
 	err error  // its
@@ -234,6 +235,7 @@ func (g *Gateway) run(ctx context.Context, e *execution) (result *mcp.CallToolRe
 		DryRun:  call.Mode == schemas.ModeDryRun,
 
 		KeepClaim: call.Durable,
+		Cautious:  e.cautious,
 	})
 	report, err = p.Run(ctx, nil, out, options)
 	err = explained(ctx, err)

@@ -359,7 +359,7 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 		return "", reply, nil
 	}
 	call.Timeout = left.Seconds()
-	e := &execution{req: req, pipeline: p, call: call, begin: j.Begin, begun: time.Now(), trace: j.Trace}
+	e := &execution{req: req, pipeline: p, call: call, begin: j.Begin, begun: time.Now(), trace: j.Trace, cautious: a.cautious()}
 	defer a.following(&e.follow)()
 	reply.Result, err = g.run(ctx, e)
 	switch {

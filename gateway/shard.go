@@ -144,7 +144,7 @@ func (g *Gateway) runShard(ctx context.Context, deps stages.Deps, j job, pipelin
 	}
 	outlast, end := g.outlasting(ctx)
 	defer end()
-	options := stages.RunOptions{Outlast: outlast, Timeout: limit, Trace: j.Trace, KeepClaim: true}
+	options := stages.RunOptions{Outlast: outlast, Timeout: limit, Trace: j.Trace, KeepClaim: true, Cautious: a.cautious()}
 	defer a.following(&options.Begun)()
 	ctx, options, observed := g.o.Watch.Run(ctx, newRequest(), "", options)
 	report, err := p.Run(ctx, nil, io.Discard, options)

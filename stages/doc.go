@@ -36,6 +36,8 @@
 //   - A run that was submitted is one that has stopped before its first stage, and a shard is one that has stopped before its
 //     for_each. Workers continue them as any gateway continues the run of a dead one, so there is one way to go on, and
 //     nothing is called twice that was not called twice before there were workers.
+//   - A run whose process has ended again and again is continued by a cautious one, which runs one item at a time and notes each before it
+//     begins. So the run behind that knows the item that ends its process, which fails, and goes on with the others.
 //   - A shard ends when it has run for some time or has much output, and leaves its other items to the next one. So slow items and
 //     large results need no estimate. The first items run here: a small for_each costs nothing, and their pace sizes the shards.
 //   - `from` stands where nothing flows in: first in a pipeline, an input or a branch. Elsewhere it would drop the

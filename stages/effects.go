@@ -39,6 +39,8 @@ type pastEffect struct {
 	Over bool   `json:"over,omitempty"` // the task has ended, and its result is of no use
 	Of   string `json:"of,omitempty"`   // the task of an effect
 
+	Fatal bool `json:"fatal,omitempty"` // it is no effect but an item that was under way at the end of its process, see [Run.cautious]
+
 	List string `json:"list,omitempty"` // it is no effect but a run, a shard, whose effects are in this list, too
 }
 
@@ -47,6 +49,7 @@ type pastEffect struct {
 type effectLog struct {
 	r       *Run
 	earlier map[string][]pastEffect // by key
+	fatal   map[string]bool         // keys of items with which an earlier run has ended, see [Run.cautious]
 	tasks   taskList
 	unknown error // why effects of earlier runs are not known: then there may be no other
 
@@ -147,6 +150,15 @@ func (l *effectLog) take(ctx context.Context, e pastEffect, resumed *resumption,
 		l.write(pastEffect{List: e.List})
 		return nil
 	case e.Key == "": // it has changed nothing
+		return nil
+	case e.Fatal && resumed != nil:
+		if l.fatal == nil {
+			l.fatal = map[string]bool{}
+		}
+		l.fatal[e.Key] = true
+		l.write(e)
+		return nil
+	case e.Fatal:
 		return nil
 	case e.Task != "":
 		return l.inheritTask(e, resumed)

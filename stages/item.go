@@ -101,6 +101,11 @@ func (it *item) known() (bool, error) {
 func (e *each) try(ctx context.Context, it *item) (err error) {
 	defer recovered(&err)
 	it.around = itemOf(ctx)
+	over, err := e.note(ctx, it)
+	if err != nil {
+		return err
+	}
+	defer over()
 	if e.Retries > 0 {
 		it.result.max = e.r.deps.Limits.Attempt
 	}

@@ -70,6 +70,10 @@ type RunOptions struct {
 	// KeepClaim has the run stay the one that continues another run, even if it changes nothing: who has the id of that finds it.
 	KeepClaim bool
 
+	// Cautious has the run note each item before it runs, one at a time, for so long: where processes have ended while they ran it, the
+	// next one finds the item that does it, and goes on with the others.
+	Cautious time.Duration
+
 	// DryRun runs what only reads, up to the first stage that may change something, and reports what that would be
 	// called with ([Report.DryRun]). Where there is such a stage, there is no output.
 	DryRun bool
@@ -110,6 +114,9 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 		asker: o.Asker, clock: clock,
 		deps: p.deps, plan: p.commands, resumed: p.resumed, caller: caller, outer: outer, timed: ctx, progress: o.Progress, trace: o.Trace, watch: o.Stage,
 		memory: p.deps.Memory.Lease(), spools: p.deps.Memory.Lease(),
+	}
+	if o.Cautious > 0 {
+		r.cautiousUntil = start.Add(o.Cautious)
 	}
 	defer func() { r.memory.Close(); r.spools.Close(); r.shown.Memory.Close() }()
 	if o.DryRun {
@@ -337,20 +344,21 @@ func (r *Run) claim(ctx context.Context, p storedRun) (release func(), err error
 
 // Run is one execution of a pipeline: what its stages share.
 type Run struct {
-	deps     Deps
-	plan     CommandPlan     // of the pipeline's commands; nil where there are none
-	caller   context.Context // ends when its caller gives it up
-	outer    context.Context // the caller's, without the run's timeout: a tool call with effects ends with it or by its own timeout
-	timed    context.Context // the caller's, with the run's timeout
-	progress func(Progress)
-	trace    Trace
-	asker    *Asker         // of its caller; nil: nobody can be asked
-	clock    *pausing.Clock // of its timeouts
-	dry      *rehearsal     // of a dry run
-	record   *record        // what is kept of the run
-	resumed  *resumption    // the run that this one continues
-	effects  *effectLog
-	logs     []*itemLog // of its for_each stages, added while the steps are bound
+	deps          Deps
+	plan          CommandPlan     // of the pipeline's commands; nil where there are none
+	caller        context.Context // ends when its caller gives it up
+	outer         context.Context // the caller's, without the run's timeout: a tool call with effects ends with it or by its own timeout
+	timed         context.Context // the caller's, with the run's timeout
+	cautiousUntil time.Time
+	progress      func(Progress)
+	trace         Trace
+	asker         *Asker         // of its caller; nil: nobody can be asked
+	clock         *pausing.Clock // of its timeouts
+	dry           *rehearsal     // of a dry run
+	record        *record        // what is kept of the run
+	resumed       *resumption    // the run that this one continues
+	effects       *effectLog
+	logs          []*itemLog // of its for_each stages, added while the steps are bound
 
 	memory  *memory.Lease // of the process, for what is held
 	spools  *memory.Lease // for what spools have in memory, which leaves room for what cannot wait on the disk

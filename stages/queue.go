@@ -44,7 +44,7 @@ type queue struct {
 func newQueue(e *each, cancel context.CancelCauseFunc, in *items) *queue {
 	q := &queue{e: e, cancel: cancel, in: in, room: e.atOnce, since: time.Now()}
 	q.place.L, q.result.L = &q.mu, &q.mu
-	if e.many != nil && e.atOnce > 1 { // else none begins before the one before it has ended
+	if e.many != nil && e.atOnce > 1 && !e.r.cautious() { // else none begins before the one before it has ended
 		q.many, q.room = e.many, ahead
 	}
 	return q
@@ -147,7 +147,7 @@ func (q *queue) ready(ctx context.Context) bool {
 			return false
 		}
 		blocked := q.writing || len(q.items) > 0 && q.items[0].done || q.active > 0 && q.e.r.crowded()
-		if q.active < q.room && !blocked && q.waiting < q.e.r.deps.Limits.Waiting {
+		if q.active < q.most() && !blocked && q.waiting < q.e.r.deps.Limits.Waiting {
 			return true
 		}
 		q.place.Wait()
