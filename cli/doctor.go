@@ -67,6 +67,8 @@ var checks = []check{
 	{"servers", checkServers},
 	{"clients", checkClients},
 	{"callers", checkCallers},
+	{"store", checkStore},
+	{"temporal", checkTemporal},
 }
 
 // A diagnosis is the shared state of the checks.
@@ -96,13 +98,13 @@ func (p *program) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Show what works on this machine, and what is missing",
 		Long: `Check everything that pipelines need. Report what works, what is weaker than it could be and what is missing, with a
-remedy. Nothing is changed.
+remedy. Nothing is changed, but the shared store gets an object for a moment.
 
 Exit status: 0 pipelines with commands can run and all servers answer, 2 something is missing.`,
 		Args: cobra.NoArgs,
 	}
 	return command(cmd, func(ctx context.Context, _ []string) error { return p.doctor(ctx, s) },
-		s.addSources, s.addStateFlag, p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object"))
+		s.addSources, s.durable.addEngine, s.addStateFlag, p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object"))
 }
 
 // doctor runs the checks and prints their findings.

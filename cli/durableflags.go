@@ -7,13 +7,16 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/store"
 )
 
@@ -36,6 +39,7 @@ type Connect func(ctx context.Context, o EngineOptions) (Engines, error)
 
 // durableFlags say which runs are durable, and what does them.
 type durableFlags struct {
+	flags              *pflag.FlagSet
 	address, namespace string
 	ca, cert, key      string // files of TLS
 	apiKey             string // file
@@ -53,8 +57,17 @@ const (
 // temporalVariable replaces --temporal.
 const temporalVariable = "MCSH_TEMPORAL"
 
+// add adds the flags of a gateway.
 func (f *durableFlags) add(cmd *cobra.Command) {
+	f.addEngine(cmd)
+	f.flags.StringVar(&f.runs, "durable", durableAsked, "which runs of agents are durable: asked (those with durable: true) or always")
+	f.flags.IntVar(&f.jobs, "durable-jobs", 4, "durable runs, and parts of them, that this gateway does at once; 0 leaves them to others")
+}
+
+// addEngine adds the flags that say where the engine is.
+func (f *durableFlags) addEngine(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	f.flags = flags
 	flags.StringVar(&f.address, "temporal", "", "address of Temporal, HOST:PORT, for runs that go on when a gateway dies; needs --store and the program mcsh-temporal (default: $"+temporalVariable+")")
 	flags.StringVar(&f.namespace, "temporal-namespace", "default", "namespace there")
 	flags.BoolVar(&f.tls, "temporal-tls", false, "connect with TLS; the following flags imply it")
@@ -62,38 +75,65 @@ func (f *durableFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.cert, "temporal-cert", "", "file with the certificate of this gateway, for mutual TLS")
 	flags.StringVar(&f.key, "temporal-cert-key", "", "file with its key")
 	flags.StringVar(&f.apiKey, "temporal-api-key-file", "", "file with an API key, as Temporal Cloud has them")
-	flags.StringVar(&f.runs, "durable", durableAsked, "which runs of agents are durable: asked (those with durable: true) or always")
-	flags.IntVar(&f.jobs, "durable-jobs", 4, "durable runs, and parts of them, that this gateway does at once; 0 leaves them to others")
 }
 
 // connect completes the options of durable runs, and returns a function that ends the connection to their engines.
 func (f *durableFlags) connect(ctx context.Context, p *program, shared store.Store, o *gateway.Durable, log *zap.Logger) (disconnect func(), err error) {
-	f.address = cmp.Or(f.address, p.env[temporalVariable])
 	switch {
 	case f.runs != durableAsked && f.runs != durableAlways:
 		return nil, usageError("write asked or always", "--durable %s: unknown", f.runs)
 	case f.jobs < 0:
 		return nil, usageError("--durable-jobs 0 leaves durable runs to others", "--durable-jobs %d is below zero", f.jobs)
-	case f.address == "" && f.runs == durableAlways:
-		return nil, usageError("name Temporal with --temporal or $"+temporalVariable, "--durable always needs an engine of durable runs")
-	case f.address == "":
+	}
+	wanted, err := f.resolve(p)
+	switch {
+	case err != nil:
+		return nil, err
+	case !wanted:
 		return func() {}, nil
 	case shared == nil:
 		return nil, usageError("name a store with --store", "--temporal needs the store where gateways and workers find durable runs")
-	case p.connectEngines == nil:
-		return nil, usageError("start mcsh-temporal serve, with the same flags", "this program has no client of Temporal")
 	}
-	settings, err := f.options(log)
+	engines, err := f.open(ctx, p, log)
 	if err != nil {
 		return nil, err
-	}
-	engines, err := p.connectEngines(ctx, settings)
-	if err != nil {
-		return nil, &failure{exitUnreachable, err, ""}
 	}
 	o.Engine, o.Shards, o.Slots, o.Always = engines.Runs, engines.Shards, f.jobs, f.runs == durableAlways
 	log.Info("durable runs are done by Temporal at "+f.address, zap.Int("jobs", f.jobs))
 	return engines.Close, nil
+}
+
+// resolve takes the address from the environment, and reports whether there is an engine.
+func (f *durableFlags) resolve(p *program) (wanted bool, err error) {
+	f.address = cmp.Or(f.address, p.env[temporalVariable])
+	if f.address != "" {
+		if _, port, err := net.SplitHostPort(f.address); err != nil || port == "" {
+			return false, usageError("write HOST:PORT, such as 127.0.0.1:7233", "--temporal %s is no address with a port", texts.Quote(f.address))
+		}
+		return true, nil
+	}
+	f.flags.Visit(func(flag *pflag.Flag) {
+		if strings.HasPrefix(flag.Name, "temporal-") || strings.HasPrefix(flag.Name, "durable") {
+			err = usageError("name Temporal with --temporal or $"+temporalVariable, "--%s needs an engine of durable runs", flag.Name)
+		}
+	})
+	return false, err
+}
+
+// open connects to the engines.
+func (f *durableFlags) open(ctx context.Context, p *program, log *zap.Logger) (Engines, error) {
+	if p.connectEngines == nil {
+		return Engines{}, usageError("start mcsh-temporal instead, with the same flags", "this program has no client of Temporal")
+	}
+	settings, err := f.options(log)
+	if err != nil {
+		return Engines{}, err
+	}
+	engines, err := p.connectEngines(ctx, settings)
+	if err != nil {
+		return Engines{}, &failure{exitUnreachable, err, ""}
+	}
+	return engines, nil
 }
 
 const maxPEM = 1 << 20

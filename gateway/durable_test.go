@@ -435,6 +435,7 @@ func TestDurableRefused(t *testing.T) {
 		"a dry run":         {front, order, map[string]any{"durable": true, "mode": "dry_run"}, "a dry run is not durable"},
 		"too long a wait":   {front, order, map[string]any{"durable": true, "wait": 601}, "not between 0 and 600 s"},
 		"too long":          {front, order, map[string]any{"durable": true, "timeout": 86401}, "more than the operator allows: 86400 s"},
+		"too short":         {front, order, map[string]any{"durable": true, "timeout": 0}, "(limit durable-run)"},
 		"long, not durable": {front, order, map[string]any{"timeout": 301}, "more than the operator allows: 300 s"},
 		"a mistake":         {front, `[{"type":"tool","server":"shop","name":"list_order"}]`, map[string]any{"durable": true}, "list_orders"},
 		"a run of nobody":   {front, `[{"type":"from","run":"r_aaaaaaaaaaaaaaaaaaaaaaaaaa"}]`, nil, "there is no run"},

@@ -168,18 +168,17 @@ func (g *Gateway) checkCall(call schemas.Call) wrongCall {
 	case !(call.Wait >= 0 && call.Wait <= schemas.MaxWait): // also NaN
 		add(stages.InvalidArguments, "leave it out for the default", "wait %g s is not between 0 and %d s", call.Wait, schemas.MaxWait)
 	}
-	longest := g.longestOf(call).Seconds()
+	longest, limit := g.longestOf(call).Seconds(), "run"
+	if call.Durable {
+		limit = "durable-run"
+	}
 	switch { // in seconds, since a time.Duration overflows
 	case call.Timeout > longest:
-		limit := "run"
-		if call.Durable {
-			limit = "durable-run"
-		}
 		wrong = append(wrong, stages.OverLimit(limit, "leave timeout out, or ask for less",
 			"timeout %g s is more than the operator allows: %g s", call.Timeout, longest))
 	case !(call.Timeout >= schemas.MinTimeout): // also NaN
 		add(stages.InvalidArguments, "leave it out for the default",
-			"timeout %g s is not between %g and %g s (limit run)", call.Timeout, schemas.MinTimeout, longest)
+			"timeout %g s is not between %g and %g s (limit %s)", call.Timeout, schemas.MinTimeout, longest, limit)
 	}
 	return append(wrong, g.checkBudget(call.MaxOutput)...)
 }
