@@ -42,7 +42,7 @@ func openAssets() (map[string]*asset, error) {
 		}
 		sum, end := sha256.Sum256(data), path.Ext(e.Name())
 		all[e.Name()] = &asset{
-			name: strings.TrimSuffix(e.Name(), end) + "-" + hex.EncodeToString(sum[:6]) + end,
+			name:  strings.TrimSuffix(e.Name(), end) + "-" + hex.EncodeToString(sum[:6]) + end,
 			plain: data, packed: sync.OnceValue(func() []byte { return pack(data) }),
 		}
 	}
