@@ -187,45 +187,6 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// TestBounds: there are so many pipelines, versions and private ones, and no more.
-func TestBounds(t *testing.T) {
-	ctx, dir := t.Context(), t.TempDir()
-	s := pipelines.NewStore(dir)
-	for i := range pipelines.MaxVersions + 5 {
-		if _, err := s.Save(ctx, "a", saying(fmt.Sprint(i)), i, person); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if list, err := s.Versions(ctx, "a"); err != nil || len(list) != pipelines.MaxVersions || list[0].Number != pipelines.MaxVersions+5 {
-		t.Errorf("there are %d versions, %v", len(list), err)
-	}
-	for i := range pipelines.MaxPrivate {
-		if _, err := s.Save(ctx, fmt.Sprintf("p%d", i), saying("p"), 0, ann); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := s.Save(ctx, "more", saying("p"), 0, ann); !errors.Is(err, pipelines.ErrFull) {
-		t.Errorf("one more of an agent: %v", err)
-	}
-	if _, err := s.Save(ctx, "more", saying("p"), 0, bob); err != nil {
-		t.Errorf("one of another agent: %v", err)
-	}
-	for i := range pipelines.MaxPipelines {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("z%03d.json", i)), saying("z"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.Reload(ctx); err == nil || !strings.Contains(err.Error(), "more than 500 saved pipelines") {
-		t.Errorf("too many files: %v", err)
-	}
-	if list, _ := s.List(ctx); len(list) != pipelines.MaxPipelines {
-		t.Errorf("%d count", len(list))
-	}
-	if _, err := s.Save(ctx, "zz", saying("z"), 0, person); !errors.Is(err, pipelines.ErrFull) {
-		t.Errorf("one more: %v", err)
-	}
-}
-
 // TestDirectories: the first directory wins, and what it hides is said. Files that are wrong stop no others.
 func TestDirectories(t *testing.T) {
 	ctx, first, second := t.Context(), t.TempDir(), t.TempDir()

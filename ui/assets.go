@@ -20,9 +20,9 @@ var assetFiles embed.FS
 
 // An asset is a file that pages load. Its name holds a hash, so that browsers keep it forever.
 type asset struct {
-	name, kind string
-	plain      []byte
-	packed     func() []byte // with gzip
+	name   string
+	plain  []byte
+	packed func() []byte // with gzip
 }
 
 // address returns the address of an asset, relative to the base of the console.
@@ -42,7 +42,7 @@ func openAssets() (map[string]*asset, error) {
 		}
 		sum, end := sha256.Sum256(data), path.Ext(e.Name())
 		all[e.Name()] = &asset{
-			name: strings.TrimSuffix(e.Name(), end) + "-" + hex.EncodeToString(sum[:6]) + end, kind: mime.TypeByExtension(end),
+			name:  strings.TrimSuffix(e.Name(), end) + "-" + hex.EncodeToString(sum[:6]) + end,
 			plain: data, packed: sync.OnceValue(func() []byte { return pack(data) }),
 		}
 	}
@@ -65,7 +65,7 @@ func (c *Console) serveAsset(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		h, data := w.Header(), a.plain
-		h.Set("Content-Type", a.kind)
+		h.Set("Content-Type", mime.TypeByExtension(path.Ext(a.name)))
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		h.Set("Vary", "Accept-Encoding")
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {

@@ -32,7 +32,8 @@ func NewChooser(base string, list func(ctx context.Context) []Choice) (*Chooser,
 		return nil, err
 	}
 	c := &Chooser{base: base, list: list, assets: assets, page: &page{title: "Gateways", file: "chooser.html"}}
-	return c, c.page.parse(assets)
+	c.page.parse(assets)
+	return c, nil
 }
 
 // ServeHTTP implements [http.Handler]: the page is at /, its assets below /assets/.

@@ -3,7 +3,6 @@ package ui
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -59,16 +58,13 @@ func New(o Options) (*Console, error) {
 	}
 	c.problems = &page{title: "Problem", file: "problem.html"}
 	c.signIns = &page{title: "Sign in", file: "signin.html"}
-	if err := errors.Join(c.problems.parse(c.assets), c.signIns.parse(c.assets)); err != nil {
-		return nil, err
-	}
+	c.problems.parse(c.assets)
+	c.signIns.parse(c.assets)
 	for _, p := range pages() {
 		if p.there != nil && !p.there(&o) {
 			continue
 		}
-		if err := p.parse(c.assets); err != nil {
-			return nil, err
-		}
+		p.parse(c.assets)
 		c.pages = append(c.pages, &p)
 	}
 	return c, nil

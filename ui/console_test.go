@@ -361,7 +361,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestMenu: each page has a key of its own, and nobody sees those of operators but they.
+// TestMenu: each page has templates that can be parsed and a key of its own, and nobody sees those of operators but they.
 func TestMenu(t *testing.T) {
 	keys := map[string]string{}
 	for _, p := range pages() {
@@ -369,6 +369,10 @@ func TestMenu(t *testing.T) {
 			t.Errorf("the key %s leads to %s and to %s", p.keys, other, p.title)
 		}
 		keys[p.keys] = p.title
+		if p.parse(nil); !p.has("main") {
+			_, err := p.templates()
+			t.Errorf("the page %s has no template main: %v", p.title, err)
+		}
 	}
 	c, err := New(Options{About: func() control.Gateway { return control.Gateway{} }, Activity: fake{}, Protocol: fake{}})
 	if err != nil {

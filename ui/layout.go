@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+	"sync"
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -15,11 +16,12 @@ import (
 //go:embed pages
 var templates embed.FS
 
-// parse parses the templates of a page: those of all pages, and its own.
-func (p *page) parse(assets map[string]*asset) error {
-	t, err := template.New(p.file).Funcs(functions(assets)).ParseFS(templates, "pages/layout.html", "pages/parts*.html", "pages/"+p.file)
-	p.templates = t
-	return err
+// parse has the templates of a page parsed, those of all pages and its own, when somebody looks at it: most gateways start and end
+// without that.
+func (p *page) parse(assets map[string]*asset) {
+	p.templates = sync.OnceValues(func() (*template.Template, error) {
+		return template.New(p.file).Funcs(functions(assets)).ParseFS(templates, "pages/layout.html", "pages/parts*.html", "pages/"+p.file)
+	})
 }
 
 // layout is the data of the layout.

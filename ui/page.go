@@ -1,8 +1,6 @@
 package ui
 
-import (
-	"html/template"
-)
+import "html/template"
 
 // A page is a row of the table of pages.
 type page struct {
@@ -20,7 +18,7 @@ type page struct {
 	show      func(v *Visit) (any, error) // makes the data of the templates
 	acts      []act                       // what its forms do
 
-	templates *template.Template
+	templates func() (*template.Template, error)
 }
 
 // An act is what a form of a page does.
@@ -33,6 +31,12 @@ type act struct {
 // isFor reports whether a person may see the page.
 func (p *page) isFor(who Person) bool {
 	return (who.Operator || !p.operators) && !(who.Limited && p.whole)
+}
+
+// has reports whether the page has a template that is asked for alone.
+func (p *page) has(name string) bool {
+	t, err := p.templates()
+	return err == nil && t.Lookup(name) != nil
 }
 
 // pages is the table of pages, in the order of the menu.

@@ -72,7 +72,7 @@ func (v *Visit) show(p *page, find func(*Visit) (any, error)) {
 	case err != nil:
 		v.fail(err)
 	case v.done:
-	case v.Fragment() && p.templates.Lookup(target) != nil:
+	case v.Fragment() && p.has(target):
 		v.write(http.StatusOK, p, target, data)
 	default:
 		v.write(http.StatusOK, p, "layout", v.layout(p, data))
@@ -115,7 +115,11 @@ func (v *Visit) JSON(value any) (any, error) {
 // write executes a template. Nothing half-written is sent.
 func (v *Visit) write(status int, p *page, name string, data any) {
 	var b bytes.Buffer
-	if err := p.templates.ExecuteTemplate(&b, name, data); err != nil {
+	t, err := p.templates()
+	if err == nil {
+		err = t.ExecuteTemplate(&b, name, data)
+	}
+	if err != nil {
 		http.Error(v.w, "the page cannot be written: "+err.Error(), http.StatusInternalServerError)
 		return
 	}

@@ -29,44 +29,46 @@ import (
 
 var updateChaos = flag.Bool("update-chaos", false, "rewrite what the faults of servers are said to be")
 
-// httpFaults are the faults of servers over HTTP, in what they answer to a call.
-var httpFaults = map[string]func(w http.ResponseWriter, r *http.Request, id json.RawMessage){
-	"http 400":                   status(400, "bad request"),
-	"http 400 in JSON-RPC":       status(400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}`),
-	"http 401":                   status(401, `{"error":"invalid_token","message":"the token has expired"}`),
-	"http 403":                   status(403, "Access is only allowed at localhost:8931"),
-	"http 404":                   status(404, "<html>nothing here</html>"),
-	"http 413":                   status(413, ""),
-	"http 429":                   status(429, "slow down", "Retry-After", "3"),
-	"http 500":                   status(500, `{"error":{"message":"boom"}}`),
-	"http 502":                   status(502, "<html>bad gateway</html>"),
-	"http 503":                   status(503, ""),
-	"http 503 with a time":       status(503, "maintenance", "Retry-After", "7"),
-	"http 504":                   status(504, ""),
-	"http 202":                   status(202, ""),
-	"http redirects elsewhere":   status(307, "", "Location", "http://elsewhere.invalid/mcp"),
-	"http redirects by GET":      status(302, "", "Location", "/other"),
-	"http closes":                func(http.ResponseWriter, *http.Request, json.RawMessage) { panic(http.ErrAbortHandler) },
-	"http hangs":                 func(_ http.ResponseWriter, r *http.Request, _ json.RawMessage) { <-r.Context().Done() },
-	"http hangs in the answer":   body("application/json", `{"jsonrpc":"2.0",`, true),
-	"http hangs in the stream":   body("text/event-stream", "event: message\ndata: {\"jsonrpc\"", true),
-	"http page":                  body("text/html", "<html>hello</html>", false),
-	"http no JSON":               body("application/json", "hello", false),
-	"http empty":                 body("application/json", "", false),
-	"http another id":            body("application/json", `{"jsonrpc":"2.0","id":5,"result":{}}`, false),
-	"http cut":                   body("application/json", `{"jsonrpc":"2.0","id":ID,"result":{"content"`, false),
-	"http stream cut":            body("text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID", false),
-	"http stream without answer": body("text/event-stream", ": nothing\n\n", false),
-	"http stream of garbage":     body("text/event-stream", "data: hello\n\n", false),
-	"http answers nothing":       body("application/json", `{"jsonrpc":"2.0","id":ID}`, false),
-	"http streams nothing":       body("text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID}\n\n", true),
-	"http answers no error":      body("application/json", `{"jsonrpc":"2.0","id":ID,"error":null}`, false),
-	"http too large":             body("application/json", `{"jsonrpc":"2.0","id":ID,"result":{"a":"`+strings.Repeat("x", 3<<20)+`"}}`, false),
-	"http stream too large":      body("text/event-stream", `data: {"jsonrpc":"2.0","id":ID,"result":{"a":"`+strings.Repeat("x", 3<<20)+"\"}}\n\n", false),
-	"http notifications first": body("text/event-stream", strings.Repeat("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\n", 2000)+
-		`data: {"jsonrpc":"2.0","id":ID,"result":`+legacyAnswers["tools/call"]+"}\n\n", false),
-	"http protocol error": body("application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"fetch failed"}}`, false),
-	"http isError":        body("application/json", `{"jsonrpc":"2.0","id":ID,"result":{"isError":true,"content":[]}}`, false),
+// httpFaults are the faults of servers over HTTP, in what they answer to a call: some megabytes, which the processes of servers do without.
+func httpFaults() map[string]func(w http.ResponseWriter, r *http.Request, id json.RawMessage) {
+	return map[string]func(w http.ResponseWriter, r *http.Request, id json.RawMessage){
+		"http 400":                   status(400, "bad request"),
+		"http 400 in JSON-RPC":       status(400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}`),
+		"http 401":                   status(401, `{"error":"invalid_token","message":"the token has expired"}`),
+		"http 403":                   status(403, "Access is only allowed at localhost:8931"),
+		"http 404":                   status(404, "<html>nothing here</html>"),
+		"http 413":                   status(413, ""),
+		"http 429":                   status(429, "slow down", "Retry-After", "3"),
+		"http 500":                   status(500, `{"error":{"message":"boom"}}`),
+		"http 502":                   status(502, "<html>bad gateway</html>"),
+		"http 503":                   status(503, ""),
+		"http 503 with a time":       status(503, "maintenance", "Retry-After", "7"),
+		"http 504":                   status(504, ""),
+		"http 202":                   status(202, ""),
+		"http redirects elsewhere":   status(307, "", "Location", "http://elsewhere.invalid/mcp"),
+		"http redirects by GET":      status(302, "", "Location", "/other"),
+		"http closes":                func(http.ResponseWriter, *http.Request, json.RawMessage) { panic(http.ErrAbortHandler) },
+		"http hangs":                 func(_ http.ResponseWriter, r *http.Request, _ json.RawMessage) { <-r.Context().Done() },
+		"http hangs in the answer":   body("application/json", `{"jsonrpc":"2.0",`, true),
+		"http hangs in the stream":   body("text/event-stream", "event: message\ndata: {\"jsonrpc\"", true),
+		"http page":                  body("text/html", "<html>hello</html>", false),
+		"http no JSON":               body("application/json", "hello", false),
+		"http empty":                 body("application/json", "", false),
+		"http another id":            body("application/json", `{"jsonrpc":"2.0","id":5,"result":{}}`, false),
+		"http cut":                   body("application/json", `{"jsonrpc":"2.0","id":ID,"result":{"content"`, false),
+		"http stream cut":            body("text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID", false),
+		"http stream without answer": body("text/event-stream", ": nothing\n\n", false),
+		"http stream of garbage":     body("text/event-stream", "data: hello\n\n", false),
+		"http answers nothing":       body("application/json", `{"jsonrpc":"2.0","id":ID}`, false),
+		"http streams nothing":       body("text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID}\n\n", true),
+		"http answers no error":      body("application/json", `{"jsonrpc":"2.0","id":ID,"error":null}`, false),
+		"http too large":             body("application/json", `{"jsonrpc":"2.0","id":ID,"result":{"a":"`+strings.Repeat("x", 3<<20)+`"}}`, false),
+		"http stream too large":      body("text/event-stream", `data: {"jsonrpc":"2.0","id":ID,"result":{"a":"`+strings.Repeat("x", 3<<20)+"\"}}\n\n", false),
+		"http notifications first": body("text/event-stream", strings.Repeat("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\n", 2000)+
+			`data: {"jsonrpc":"2.0","id":ID,"result":`+legacyAnswers["tools/call"]+"}\n\n", false),
+		"http protocol error": body("application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"fetch failed"}}`, false),
+		"http isError":        body("application/json", `{"jsonrpc":"2.0","id":ID,"result":{"isError":true,"content":[]}}`, false),
+	}
 }
 
 // status answers with a status, a body and headers.
@@ -108,7 +110,7 @@ func TestChaos(t *testing.T) {
 	for name := range stdioFaults {
 		patients[name] = stdioPatient(t, name)
 	}
-	for name, fault := range httpFaults {
+	for name, fault := range httpFaults() {
 		patients[name] = httpPatient(t, name, fault)
 	}
 	for _, name := range []string{

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // patience is how long one command of a document may take.
@@ -40,8 +42,8 @@ func TestDocuments(t *testing.T) {
 		t.Skip("README.md is missing: there is nothing to check")
 	}
 	bin := t.TempDir()
-	if out, err := compile(root, bin, "./cmd/..."); err != nil {
-		t.Fatalf("building the binaries: %v\n%s", err, out)
+	if err := parttest.Build(bin, "cmd/mcsh", "cmd/mcsh-worker"); err != nil {
+		t.Fatal(err)
 	}
 	for _, name := range documents(t, root) {
 		text, err := os.ReadFile(filepath.Join(root, name))
@@ -76,12 +78,6 @@ func TestDocuments(t *testing.T) {
 // shared are variables for the commands that compile: with them packages are compiled once for this test, the image and
 // whatever directory the repository is in.
 var shared = []string{"CGO_ENABLED=0", "GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -trimpath")}
-
-func compile(root, to, packages string) ([]byte, error) {
-	build := exec.Command("go", "build", "-C", root, "-o", to, packages)
-	build.Env = append(os.Environ(), shared...)
-	return build.CombinedOutput()
-}
 
 // TestSamples runs documents whose mistakes are known.
 func TestSamples(t *testing.T) {

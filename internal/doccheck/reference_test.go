@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // reference is the document whose pipelines are sent to a gateway.
@@ -55,7 +56,7 @@ func TestReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := converse(t, root, string(document))
+	session := converse(t, string(document))
 	run := ""
 	for i, e := range examples {
 		encoded, err := json.Marshal(e.call)
@@ -92,11 +93,11 @@ func TestReference(t *testing.T) {
 
 // converse starts a gateway with two built-in servers, on a directory with the files that the document lists, and the
 // server that it describes.
-func converse(t *testing.T, root, document string) *mcp.ClientSession {
+func converse(t *testing.T, document string) *mcp.ClientSession {
 	t.Helper()
-	bin, dir, config := filepath.Join(t.TempDir(), "mcsh"), t.TempDir(), filepath.Join(t.TempDir(), "mcp.json")
-	if out, err := compile(root, bin, "./cmd/mcsh"); err != nil {
-		t.Fatalf("building mcsh: %v\n%s", err, out)
+	bin, dir, config := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "mcp.json")
+	if err := parttest.Build(bin, "cmd/mcsh"); err != nil {
+		t.Fatal(err)
 	}
 	for name, text := range listedFiles(t, document) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -108,7 +109,7 @@ func converse(t *testing.T, root, document string) *mcp.ClientSession {
 	if err := os.WriteFile(config, []byte(servers), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, "serve", "--config", config, "--workspace", dir)
+	cmd := exec.Command(filepath.Join(bin, "mcsh"), "serve", "--config", config, "--workspace", dir)
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir(), "MCSH_STATE=off", "MCSH_TOOLHIVE=off")
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "doccheck", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {

@@ -57,7 +57,7 @@ func attacks() []attack {
 		{name: "a server whose list changes all the time", within: planEnd, servers: attacker("flood"), run: plan([]object{toolStage("flood", "changes", object{})})},
 		{name: "a server that floods standard error", within: planEnd, servers: attacker("flood"), run: plan([]object{toolStage("flood", "noise", object{})})},
 		{name: "servers that flood lines", within: planEnd, servers: attackers("flood", floodedLines...), run: calls(itself, floodedLines...)},
-		{name: "streams without end", within: planEnd, servers: hostileStreams, run: calls(onStreams, slices.Collect(maps.Keys(streams))...)},
+		{name: "streams without end", within: planEnd, servers: hostileStreams, run: calls(onStreams, slices.Collect(maps.Keys(streams()))...)},
 		{name: "capabilities that decode to far more", within: 10 * time.Second, servers: attacker("boasting"), run: plan([]object{toolStage("boasting", "blanks", object{})}, "SERVER_UNAVAILABLE")},
 		{name: "a result of 20 million blocks", within: planEnd, servers: attacker("flood"), run: plan([]object{toolStage("flood", "blocks", object{})}, "LIMIT_EXCEEDED")},
 		{name: "a result of 4 million members", within: planEnd, servers: attacker("flood"), run: plan([]object{toolStage("flood", "members", object{})})},

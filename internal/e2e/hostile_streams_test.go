@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -148,21 +149,23 @@ func pour(to io.Writer, text string) {
 	}
 }
 
-// streams is what a server over HTTP writes into the stream of an answer without end, by tool.
-var streams = map[string]string{
-	"comments": ":\n",
-	"names":    "event: " + strings.Repeat("x", 1<<20) + "\n",
-	"ids":      "id: " + strings.Repeat("x", 8<<20) + "\n\n",
-	"nothings": "data:\n\n",
-	"endless":  strings.Repeat("x", 64<<10),
-	"retries":  "retry: 0\n",
-	"bombs":    strings.Repeat(" ", 1<<20), // compressed, in place of a stream
-	"heads":    strings.Repeat("x", 1<<20), // in a header
-}
+// streams is what a server over HTTP writes into the stream of an answer without end, by tool. The processes of other tests do not make it.
+var streams = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"comments": ":\n",
+		"names":    "event: " + strings.Repeat("x", 1<<20) + "\n",
+		"ids":      "id: " + strings.Repeat("x", 8<<20) + "\n\n",
+		"nothings": "data:\n\n",
+		"endless":  strings.Repeat("x", 64<<10),
+		"retries":  "retry: 0\n",
+		"bombs":    strings.Repeat(" ", 1<<20), // compressed, in place of a stream
+		"heads":    strings.Repeat("x", 1<<20), // in a header
+	}
+})
 
 // stream writes the answer of a tool.
 func stream(w http.ResponseWriter, tool string) {
-	text := streams[tool]
+	text := streams()[tool]
 	switch tool {
 	case "heads":
 		w.Header().Set("X-Long", text)
@@ -196,7 +199,7 @@ func hostileStreams(t *testing.T) object {
 			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"streams","version":"1"}}`
 		case "tools/list":
 			var tools []string
-			for name := range streams {
+			for name := range streams() {
 				tools = append(tools, `{"name":"`+name+`","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`)
 			}
 			result = `{"tools":[` + strings.Join(tools, ",") + `]}`

@@ -325,11 +325,12 @@ func (p *process) ends(t *testing.T, limit time.Duration) int {
 // until waits for a condition.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !condition(); {
+	pause := 5 * time.Millisecond // between looks, which may read the whole table of processes
+	for end := time.Now().Add(patience); !condition(); pause = min(2*pause, 40*time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited %v in vain: %s", patience, what)
 		}
-		time.Sleep(5 * time.Millisecond) // between looks
+		time.Sleep(pause)
 	}
 }
 

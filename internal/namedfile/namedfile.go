@@ -25,12 +25,12 @@ const (
 // Read reads a file that may have to be read again: a regular file, or a link to one, of at most limit bytes, which are
 // whole MiB.
 func Read(path string, limit int64) ([]byte, error) {
-	f, _, err := OpenRegular(path)
+	f, info, err := OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return readAll(f, path, limit)
+	return readAll(f, path, info.Size(), limit)
 }
 
 // ReadSecret reads a file like [Read] that holds keys. It refuses one that everybody can use.
@@ -43,7 +43,7 @@ func ReadSecret(path string, limit int64) ([]byte, error) {
 	if mode := info.Mode().Perm(); mode&0o007 != 0 { // a group may be that of a container
 		return nil, broken(path, fmt.Errorf("everybody can use it (mode %#o): take the permissions of others away with chmod o=", mode))
 	}
-	return readAll(f, path, limit)
+	return readAll(f, path, info.Size(), limit)
 }
 
 // ReadOnce reads a file like [Read], or a pipe, such as that of the shell's <(...).
@@ -67,7 +67,7 @@ func ReadOnce(ctx context.Context, path string, limit int64) ([]byte, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	data, err := readAll(f, path, limit)
+	data, err := readAll(f, path, 0, limit)
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
 		return data, err
@@ -149,12 +149,15 @@ func stat(path string) (fs.FileInfo, error) {
 	return info, err
 }
 
-func readAll(r io.Reader, path string, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+// readAll reads a file that seems to have size bytes, if those are not too many.
+func readAll(r io.Reader, path string, size, limit int64) (data []byte, err error) {
+	if size <= limit {
+		data, err = io.ReadAll(io.LimitReader(r, limit+1))
+	}
 	switch {
 	case err != nil:
 		return nil, err
-	case int64(len(data)) > limit:
+	case max(size, int64(len(data))) > limit:
 		return nil, broken(path, fmt.Errorf("it is longer than %s", texts.Bytes(limit)))
 	}
 	return data, nil

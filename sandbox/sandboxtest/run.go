@@ -53,7 +53,7 @@ var ofBackend = []suite{
 	{"lost worker", testLost},
 	{"not started", testNotStarted},
 	{"pool", testPool},
-	{"attacks without the guard", testAttacksOnJail},
+	{"attacks without the guard", testSomeOnJail},
 	{"files without the guard", testFilesOnJail},
 	{"probe", testProbe},
 }
@@ -81,6 +81,7 @@ var ofWorker = []suite{
 	{"many lines in one process", testMappedLines},
 	{"lines for a reader that stops", testLinesForReader},
 	{"attacks", testAttacks},
+	{"all attacks without the guard", testAttacksOnJail},
 	{"attacks without an end and the guard", testEndlessOnJail},
 }
 
