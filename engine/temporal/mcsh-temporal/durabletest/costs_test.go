@@ -11,8 +11,11 @@ import (
 	"time"
 )
 
-// measure is how often [TestCosts] measures.
-var measure = flag.Int("measure", 0, "measure the costs of durable runs so often, at full size, and write them to "+costsFile)
+// Flags of [TestCosts].
+var (
+	measure = flag.Int("measure", 0, "measure the costs of durable runs so often, at full size, and write them to "+costsFile)
+	shared  = flag.Bool("shared", false, "note that others use the machine meanwhile")
+)
 
 const (
 	costsFile = "RESULTS.md"
@@ -44,24 +47,21 @@ func median(list []float64) float64 {
 
 // line is the line of the table.
 func (c *cost) line() string {
-	values, unit, base, goal, met := c.values(), c.unit, "", "", ""
+	values, unit := c.values(), c.unit
+	cells := []string{c.what, fmt.Sprintf("%.4g %s", median(c.ours), c.unit), "", "", "", "", ""}
 	if c.base != nil {
-		base, unit = fmt.Sprintf("%.4g %s", median(c.base), c.unit), "x"
+		unit = "x"
+		cells[2], cells[3] = fmt.Sprintf("%.4g %s", median(c.base), c.unit), fmt.Sprintf("%.3g x", median(values))
 	}
-	middle := median(values)
+	cells[4] = fmt.Sprintf("%.4g to %.4g %s", values[0], values[len(values)-1], unit)
 	if c.goal > 0 {
-		sign := "≤"
-		met = "no"
+		sign, met := "≤", median(values) <= c.goal
 		if c.atLeast {
-			sign = "≥"
+			sign, met = "≥", median(values) >= c.goal
 		}
-		if (middle >= c.goal) == c.atLeast || middle == c.goal {
-			met = "yes"
-		}
-		goal = fmt.Sprintf("%s %g %s", sign, c.goal, unit)
+		cells[5], cells[6] = fmt.Sprintf("%s %g %s", sign, c.goal, unit), map[bool]string{true: "yes", false: "no"}[met]
 	}
-	return fmt.Sprintf("| %s | %.4g %s | %s | %.3g %s | %.3g to %.3g | %s | %s |\n",
-		c.what, median(c.ours), c.unit, base, middle, unit, values[0], values[len(values)-1], goal, met)
+	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
 // costs are measured in a world.
@@ -98,7 +98,8 @@ func TestCosts(t *testing.T) {
 		spread := c.memory("spread", many, false)
 		c.add(cost{what: fmt.Sprintf("%d items of no work: spread over 1 worker, and in 1 gateway", many), unit: "s", goal: 2.5}, spread, alone)
 		c.memory("spread", few, false)
-		c.memory("spread, GOGC=100", many, false, "GOGC=100")
+		slower := c.memory("spread, GOGC=100", many, false, "GOGC=100")
+		c.add(cost{what: fmt.Sprintf("%d items of no work, spread: GOGC=100, and by default", many), unit: "s"}, slower, spread)
 		c.memory("spread, GOGC=100", few, false, "GOGC=100")
 		c.memory("durable", many, true)
 		c.memory("durable", few, true)
@@ -213,7 +214,11 @@ func (c *costs) small(times int) {
 // markdown is the whole table.
 func (c *costs) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, costsHead, *measure, runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	machine := ""
+	if *shared {
+		machine = "\nMeasured on a shared machine, at the same time as other work."
+	}
+	fmt.Fprintf(&b, costsHead, *measure, runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, machine)
 	for _, row := range c.table {
 		b.WriteString(row.line())
 	}
@@ -222,12 +227,13 @@ func (c *costs) markdown() string {
 
 const costsHead = `# Durable runs, measured
 
-Made by ` + "`go -C engine/temporal/mcsh-temporal test ./durabletest -run '^TestCosts$' -measure %d -timeout 12h -v`" + ` with %d CPUs, %s, %s/%s.
+Made by ` + "`go -C engine/temporal/mcsh-temporal test ./durabletest -run '^TestCosts$' -measure %d -timeout 12h -v`" + ` with %d CPUs, %s, %s/%s.%s
 
 Processes of their own: Temporal's server on SQLite, gateway and workers, which share a store in a directory. The tool is in the process that
-calls it. Sides of a comparison run in turn with new processes. Each figure is the median; the range is that of the ratios, or of the figure
-without a base. Compare ratios: times are those of one machine, on which all of these processes share the CPUs.
+calls it. Sides of a comparison run in turn with new processes. Figures and ratios are medians; the range is that of the ratio, or of a figure
+without one. Compare ratios: times are those of one machine, on which all of these processes share the CPUs. *Spread*: an ordinary run, whose
+gateway gives items to a worker. *Durable*: the worker does the whole run.
 
-| row | figure | base | counts | range | goal | met |
+| row | figure | base | ratio | range | goal | met |
 |---|---|---|---|---|---|---|
 `
