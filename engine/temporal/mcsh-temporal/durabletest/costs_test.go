@@ -104,7 +104,8 @@ func TestCosts(t *testing.T) {
 		c.memory("durable", many, true)
 		c.memory("durable", few, true)
 		one, four := c.workers(1, late), c.workers(4, late)
-		c.add(cost{what: fmt.Sprintf("%d items of 20 ms: 1 worker, and 4, with 8 calls at once each", late), unit: "s", goal: 3.5, atLeast: true}, one, four)
+		row := cost{what: fmt.Sprintf("%d items of 20 ms: 1 worker, and 4, with 8 calls at once each", late), unit: "s", goal: 3.5, atLeast: true}
+		c.add(row, one, four)
 		c.small(small)
 	}
 	text := c.markdown()
