@@ -29,6 +29,7 @@ type world struct {
 	file   string // of Temporal
 	engine *process
 	store  []string // flags
+	env    []string // of gateways, besides that of the test
 	tools  *upstream
 
 	started int
@@ -71,6 +72,12 @@ func (w *world) gateway(jobs int, more ...string) *process {
 
 func (w *world) gatewayOf(servers object, jobs int, more ...string) *process {
 	w.Helper()
+	return w.serve(servers, slices.Concat([]string{"--temporal", w.engine.address, "--durable-jobs", strconv.Itoa(jobs)}, w.store, more)...)
+}
+
+// serve starts a gateway with no other flags than these and where it listens.
+func (w *world) serve(servers object, flags ...string) *process {
+	w.Helper()
 	w.started++
 	dir := filepath.Join(w.dir, "gateway"+strconv.Itoa(w.started))
 	fine(w.T, os.Mkdir(dir, 0o700))
@@ -78,19 +85,16 @@ func (w *world) gatewayOf(servers object, jobs int, more ...string) *process {
 	fine(w.T, err)
 	config := filepath.Join(dir, "mcp.json")
 	fine(w.T, os.WriteFile(config, text, 0o600))
-	args := slices.Concat([]string{
-		"serve", "--listen", "127.0.0.1:0", "--config", config, "--temporal", w.engine.address, "--durable-jobs", strconv.Itoa(jobs), "--drain", "0s",
-	}, w.store, more)
-	command := exec.Command(gatewayPath, args...)
+	command := exec.Command(gatewayPath, append([]string{"serve", "--listen", "127.0.0.1:0", "--config", config, "--drain", "0s"}, flags...)...)
 	command.Dir = dir
-	command.Env = append(os.Environ(), "MCSH_STATE=off", "MCSH_SANDBOX=local", "TMPDIR="+dir)
+	command.Env = slices.Concat(os.Environ(), w.env, []string{"MCSH_STATE=off", "MCSH_SANDBOX=local", "TMPDIR=" + dir})
 	p, err := start(command, " listens on ")
 	fine(w.T, err)
 	w.Cleanup(func() {
 		_ = p.Process.Signal(syscall.SIGCONT) // of one that is stopped; it may have ended
 		p.kill()
 		if w.Failed() {
-			w.Logf("a gateway with %d jobs said:\n%s", jobs, p.log())
+			w.Logf("a gateway with the flags %q said:\n%s", flags, p.log())
 		}
 	})
 	return p
@@ -113,11 +117,16 @@ func (w *world) agent(of *process) agent {
 
 // call runs a pipeline and returns the text of the reply.
 func (a agent) call(pipeline string, more object) (text string, failed bool, err error) {
+	return a.callFor(2*patience, pipeline, more)
+}
+
+// callFor waits for the reply for so long.
+func (a agent) callFor(limit time.Duration, pipeline string, more object) (text string, failed bool, err error) {
 	args := object{"pipeline": json.RawMessage(pipeline)}
 	for name, value := range more {
 		args[name] = value
 	}
-	ctx, cancel := context.WithTimeout(a.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(a.Context(), limit)
 	defer cancel()
 	res, err := a.session.CallTool(ctx, &mcp.CallToolParams{Name: "execute_pipeline", Arguments: args})
 	if err != nil {
