@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,7 +17,10 @@ import (
 	"go.temporal.io/server/tools/sql"
 )
 
-var errAddress = errors.New("the address of the database is wrong: write postgresql://USER@HOST:PORT/NAME")
+var (
+	names      = regexp.MustCompile(`^[A-Za-z0-9_-]{1,52}$`) // of which Postgres knows 63 characters with that of the visibility
+	errAddress = errors.New("the address of the database is wrong: write postgresql://USER@HOST:PORT/NAME, with a NAME of up to 52 letters and digits")
+)
 
 // onPostgres keeps what the server knows in the databases NAME and NAME_visibility.
 func onPostgres(address string) (*database, error) {
@@ -24,13 +28,14 @@ func onPostgres(address string) (*database, error) {
 	if err != nil {
 		return nil, errAddress // that of the parser may have the password
 	}
+	query, err := url.ParseQuery(u.RawQuery)
 	name := strings.TrimPrefix(u.Path, "/")
-	if u.Hostname() == "" || u.User.Username() == "" || name == "" || strings.ContainsAny(name, `"/`) {
+	if err != nil || u.Hostname() == "" || u.User.Username() == "" || !names.MatchString(name) {
 		return nil, errAddress
 	}
 	attributes := map[string]string{}
-	for key := range u.Query() {
-		attributes[key] = u.Query().Get(key)
+	for key := range query {
+		attributes[key] = query.Get(key)
 	}
 	password, _ := u.User.Password()
 	// Each of the four services has these connections. Together they are fewer than the 97 that Postgres allows by default.
