@@ -21,7 +21,7 @@ func TestChaos(t *testing.T) {
 			w := startWorld(t, postgres)
 			begun := time.Now()
 			c := &chaos{world: w, front: w.agent(w.gateway(0))}
-			c.run = c.front.submit(each(arguments{N: items, Ms: parttest.Times(60, 50)}, `,"concurrency":16`, "look", "post"))
+			c.run = c.front.submit(each(arguments{N: items, Ms: 60}, `,"concurrency":16`, "look", "post"))
 			kills := c.killing(time.Duration(parttest.Times(8, 20))*time.Second, time.Duration(parttest.Times(5, 60))*time.Minute)
 			got := c.front.check(c.front.results(c.run), "post", items)
 			looks := 0
