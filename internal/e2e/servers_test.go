@@ -33,7 +33,7 @@ func everythingAt(t *testing.T, transport, address string) *exec.Cmd {
 }
 
 // listens starts a server on a free port of the loopback interface, for as long as the test, and returns its address
-// when it answers there. It runs as somebody else where as says so.
+// when it answers there.
 func listens(t *testing.T, command func(address string) *exec.Cmd) string {
 	t.Helper()
 	address := freeAddress(t)
