@@ -150,7 +150,7 @@ func (g *Gateway) awaitFirst(ctx context.Context, req *mcp.CallToolRequest, call
 	case over:
 		return nil, nil
 	case first.Resume:
-		return nil, stages.Errorf(stages.InvalidPipeline, fmt.Sprintf(`[{"type":"from","run":%q}] waits for its reply`, j.Run), "run %s is still running", j.Run)
+		return nil, stages.Errorf(stages.InvalidPipeline, waits(j.Run), "run %s is still running", j.Run)
 	case first.Alone:
 		return g.underWay(ctx, name, j)
 	}
@@ -159,6 +159,11 @@ func (g *Gateway) awaitFirst(ctx context.Context, req *mcp.CallToolRequest, call
 
 // await waits for the reply to a durable run for some time, and reports whether the run is over.
 func (g *Gateway) await(ctx context.Context, name string, j job, most time.Duration, notify *notifier) (reply *jobReply, over bool, err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = stages.Errorf(stages.Cancelled, waits(j.Run), "the call was cancelled; run %s goes on", j.Run)
+		}
+	}()
 	if reply, err := g.replyOf(ctx, name); reply != nil || err != nil {
 		return reply, true, err
 	}
@@ -170,7 +175,7 @@ func (g *Gateway) await(ctx context.Context, name string, j job, most time.Durat
 	ended := g.o.Durable.Engine.Wait(waiting, name)
 	switch {
 	case ctx.Err() != nil:
-		return nil, false, context.Cause(ctx)
+		return nil, false, ctx.Err()
 	case waiting.Err() != nil:
 		return nil, false, nil
 	}
@@ -189,6 +194,11 @@ func (g *Gateway) await(ctx context.Context, name string, j job, most time.Durat
 	g.endJob(j, gone)
 	reply = &jobReply{Cancelled: true, Result: failure(failureText(pipelineSubject, gone, j.MaxOutput))}
 	return reply, true, g.putResult(ctx, engineWait, name, reply) // another job can continue the run
+}
+
+// waits says how an agent gets the reply to a durable run.
+func waits(run string) string {
+	return fmt.Sprintf(`[{"type":"from","run":%q}] waits for its reply`, run)
 }
 
 // followJob passes the progress of a durable run on until ctx ends.
@@ -225,7 +235,7 @@ func (g *Gateway) jobStatus(ctx context.Context, name string, j job) *mcp.CallTo
 		Next     string       `json:"next"`
 	}{
 		Run: j.Run, Status: far.status(), Elapsed: time.Since(j.Begun).Round(time.Second).String(),
-		Next: fmt.Sprintf(`It goes on by itself. [{"type":"from","run":%q}] waits for its reply.`, j.Run),
+		Next: "It goes on by itself. " + waits(j.Run) + ".",
 	}
 	if far.attempts > 0 {
 		status.Progress = &far.progress

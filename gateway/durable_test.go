@@ -312,6 +312,39 @@ func TestDurableWait(t *testing.T) {
 	}
 }
 
+// TestDurableCallCancelled: a call whose gateway ends while it waits says that its run goes on, and how to get the reply.
+func TestDurableCallCancelled(t *testing.T) {
+	begun, hold := make(chan struct{}), make(chan struct{})
+	w := newDurableWorld(t, mcptest.Tool{Name: "wait", ReadOnly: true, Do: func(map[string]any) (string, error) {
+		close(begun)
+		<-hold
+		return `{"done":true}`, nil
+	}})
+	g, _ := w.start(0, func(o *gateway.Options) { o.Durable.Always = true })
+	back, _ := w.start(1)
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release)
+	ended := make(chan error, 1)
+	go func() {
+		<-begun
+		now, end := context.WithCancel(context.Background())
+		end()
+		ended <- g.Close(now)
+	}()
+	text := newStateless(g, "").call(t, `[{"type":"tool","server":"shop","name":"wait"}]`, "").text()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	waits := fmt.Sprintf(`[{"type":"from","run":%q}]`, randomNames.FindString(text))
+	if !strings.Contains(text, "CANCELLED") || !strings.Contains(text, "goes on") || !strings.Contains(text, waits) {
+		t.Errorf("the call: %s", text)
+	}
+	release()
+	if text := newStateless(back, "").call(t, waits, "").text(); !strings.Contains(text, `{"done":true}`) {
+		t.Errorf("the reply at another gateway: %s", text)
+	}
+}
+
 // TestDurableStopped: when a worker stops, another one goes on with its run, and repeats no call that has returned.
 func TestDurableStopped(t *testing.T) {
 	called, half := &tallies{}, make(chan struct{}, 1)

@@ -279,7 +279,7 @@ func TestRestartedServer(t *testing.T) {
 			_, gateway := serveHTTP(t, object{"s": object{"url": "http://" + address + test.path}})
 			session := connectHTTP(t, gateway, versions[0], nil)
 			for round := range 3 {
-				kill := listensAt(t, nil, test.command(t, address), address)
+				kill := listensAt(t, test.command(t, address), address)
 				text, failed := execute(t, session, toolStage("s", "echo", object{"message": "hello"}))
 				if failed || !strings.Contains(text, "hello") {
 					t.Fatalf("round %d: got %s", round, text)

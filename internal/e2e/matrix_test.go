@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/internal/postgrestest"
 )
 
 // A realServer is one row of the matrix: a server of somebody else, how it is attached and a call that must work.
@@ -174,7 +175,7 @@ func postgresRow() realServer {
 	return realServer{
 		name: "postgres", argv: "/server-postgres/", lists: []string{"query"},
 		entry: func(t *testing.T) object {
-			return object{"command": "node", "args": []string{nodeScript(t, "@modelcontextprotocol/server-postgres"), postgresURL(t)}}
+			return object{"command": "node", "args": []string{nodeScript(t, "@modelcontextprotocol/server-postgres"), postgrestest.New(t).URL("postgres")}}
 		},
 		golden: []object{
 			realTool("query", object{"sql": "select generate_series(1, 3) as n, 9007199254740993::bigint as big"}),

@@ -96,7 +96,7 @@ func goServer(t *testing.T, name string) object {
 func goHTTP(t *testing.T, name string) string {
 	t.Helper()
 	path := parttest.GoProgram(t, name)
-	return listens(t, nil, func(address string) *exec.Cmd { return exec.Command(path, "-http", address) })
+	return listens(t, func(address string) *exec.Cmd { return exec.Command(path, "-http", address) })
 }
 
 // child is the entry of a server of this test binary.

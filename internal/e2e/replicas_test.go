@@ -301,7 +301,7 @@ func TestHAProxy(t *testing.T) {
 	demo := object{"demo": object{"builtin": "demo"}}
 	replicas := []*replica{newReplica(t, demo), newReplica(t, demo)}
 	config, address := example(t, "haproxy.cfg", replicas)
-	listensAt(t, nil, exec.Command(path, "-db", "-f", config), address)
+	listensAt(t, exec.Command(path, "-db", "-f", config), address)
 	endpoint := "http://" + address + "/mcp"
 	keepSessions(t, endpoint)
 	old := connectHTTP(t, endpoint, versions[0], nil)
@@ -342,7 +342,7 @@ func TestNginx(t *testing.T) {
 	}
 	main := filepath.Join(dir, "main.conf")
 	fine(t, os.WriteFile(main, []byte(whole+" include nginx.conf; }\n"), 0o600))
-	listensAt(t, nil, exec.Command(path, "-p", dir, "-c", main, "-e", "stderr"), address)
+	listensAt(t, exec.Command(path, "-p", dir, "-c", main, "-e", "stderr"), address)
 	endpoint := "http://" + address + "/mcp"
 	keepSessions(t, endpoint)
 	for _, r := range replicas {

@@ -21,7 +21,7 @@ const everything = "@modelcontextprotocol/server-everything"
 // everythingHTTP starts server-everything with one of its transports over HTTP and returns its address.
 func everythingHTTP(t *testing.T, transport string) string {
 	t.Helper()
-	return listens(t, nil, func(address string) *exec.Cmd { return everythingAt(t, transport, address) })
+	return listens(t, func(address string) *exec.Cmd { return everythingAt(t, transport, address) })
 }
 
 func everythingAt(t *testing.T, transport, address string) *exec.Cmd {
@@ -33,20 +33,20 @@ func everythingAt(t *testing.T, transport, address string) *exec.Cmd {
 }
 
 // listens starts a server on a free port of the loopback interface, for as long as the test, and returns its address
-// when it answers there. It runs as somebody else where as says so.
-func listens(t *testing.T, as *syscall.Credential, command func(address string) *exec.Cmd) string {
+// when it answers there.
+func listens(t *testing.T, command func(address string) *exec.Cmd) string {
 	t.Helper()
 	address := freeAddress(t)
-	listensAt(t, as, command(address), address)
+	listensAt(t, command(address), address)
 	return "http://" + address
 }
 
 // listensAt starts a server for as long as the test, or until it is killed, and waits until it answers at an address.
-func listensAt(t *testing.T, as *syscall.Credential, cmd *exec.Cmd, address string) (kill func()) {
+func listensAt(t *testing.T, cmd *exec.Cmd, address string) (kill func()) {
 	t.Helper()
 	said := &output{}
 	cmd.Stdout, cmd.Stderr = said, said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: as}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -106,6 +106,10 @@ func TestServerRefuses(t *testing.T) {
 		{[]string{"--listen", "example.com:7233"}, "give IP:PORT"},
 		{[]string{"--listen", shared.address}, "address already in use"},
 		{[]string{"--db", filepath.Join(t.TempDir(), "missing", "f")}, "no such file"},
+		{[]string{"--db", "postgresql://test:hunter2@127.0.0.1:1/temporal"}, "connection refused"},
+		{[]string{"--db", "postgresql://test:hunter2@127.0.0.1:1/"}, "write postgresql://USER@HOST:PORT/NAME"},
+		{[]string{"--db", "postgresql://test:hunter2@127.0.0.1:x/temporal"}, "write postgresql://USER@HOST:PORT/NAME"},
+		{[]string{"--db", "postgresql://test:hunter2@127.0.0.1:1/temporal?sslmode=verify-full;a=b"}, "write postgresql://USER@HOST:PORT/NAME"},
 		{[]string{"extra"}, `unknown argument "extra"`},
 	} {
 		args := c.args
@@ -117,6 +121,8 @@ func TestServerRefuses(t *testing.T) {
 			t.Errorf("%q: it serves: %v", c.args, p.end(syscall.SIGKILL))
 		} else if !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: got %v, want %q", c.args, err, c.want)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: the error has the password: %v", c.args, err)
 		}
 	}
 }

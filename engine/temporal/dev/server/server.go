@@ -1,5 +1,5 @@
-// Package server runs Temporal's own server for one machine, in this process, on a SQLite file or in memory. It listens without
-// TLS and lets everybody in, so its address belongs on a loopback interface.
+// Package server runs Temporal's own server for one machine, in this process, on a SQLite file, on PostgreSQL or in memory. It listens
+// without TLS and lets everybody in, so its address belongs on a loopback interface.
 package server
 
 import (
@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -19,11 +17,8 @@ import (
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/membership/static"
 	"go.temporal.io/server/common/metrics"
-	"go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
 	"go.temporal.io/server/common/primitives"
-	schema "go.temporal.io/server/schema/sqlite"
 	"go.temporal.io/server/temporal"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	engine "github.com/mcsh-dev/mcsh/engine/temporal"
 )
@@ -31,14 +26,13 @@ import (
 // Options say where the server listens, and where it keeps what it knows.
 type Options struct {
 	Listen    string     // IP:PORT; empty is 127.0.0.1:7233; port 0 is a free one
-	File      string     // a SQLite file, which is created; empty is memory
+	Database  string     // a SQLite file or postgresql://USER@HOST:PORT/NAME, which is created; empty is memory
 	Namespace string     // is created; empty is "default"
 	Log       log.Logger // nil is none
 }
 
 const (
 	clusterName = "active"
-	retention   = 7 * 24 * time.Hour // how long an ended job is known
 	usableIn    = time.Minute
 )
 
@@ -60,12 +54,15 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := configuration(ports, o.File)
-	if err := prepare(c.Persistence.DataStores[sqlite.PluginName].SQL, o); err != nil {
+	db, err := openDatabase(o.Database)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.prepare(o); err != nil {
 		return nil, fmt.Errorf("preparing the database: %w", err)
 	}
 	internal, err := temporal.NewServer(
-		temporal.WithConfig(c),
+		temporal.WithConfig(configuration(ports, db)),
 		temporal.ForServices(temporal.DefaultServices),
 		temporal.WithStaticHosts(ports.hosts()),
 		temporal.WithLogger(o.Log),
@@ -85,7 +82,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Stop ends the server. What a file holds is there when it is started again.
+// Stop ends the server. What a database holds is there when it is started again.
 func (s *Server) Stop() error { return s.internal.Stop() }
 
 // usable waits until a client can use the namespace.
@@ -155,7 +152,7 @@ func (p *ports) hosts() map[primitives.ServiceName]static.Hosts {
 	return hosts
 }
 
-func configuration(p *ports, file string) *config.Config {
+func configuration(p *ports, db *database) *config.Config {
 	services := map[string]config.Service{}
 	for service, port := range p.services {
 		rpc := config.RPC{GRPCPort: port, BindOnLocalHost: true}
@@ -170,10 +167,10 @@ func configuration(p *ports, file string) *config.Config {
 		Services:     services,
 		PublicClient: config.PublicClient{HostPort: p.dial},
 		Persistence: config.Persistence{
-			DefaultStore:     sqlite.PluginName,
-			VisibilityStore:  sqlite.PluginName,
-			NumHistoryShards: 1, // SQLite has one writer
-			DataStores:       map[string]config.DataStore{sqlite.PluginName: {SQL: database(file)}},
+			DefaultStore:     "main",
+			VisibilityStore:  "visibility",
+			NumHistoryShards: db.shards,
+			DataStores:       map[string]config.DataStore{"main": {SQL: db.main}, "visibility": {SQL: db.visibility}},
 		},
 		ClusterMetadata: &cluster.Config{
 			FailoverVersionIncrement: 10,
@@ -187,55 +184,4 @@ func configuration(p *ports, file string) *config.Config {
 		Archival:            config.Archival{History: config.HistoryArchival{State: "disabled"}, Visibility: config.VisibilityArchival{State: "disabled"}},
 		NamespaceDefaults:   off,
 	}
-}
-
-func database(file string) *config.SQL {
-	if file == "" {
-		name := fmt.Sprintf("mcsh-%d-%d", os.Getpid(), time.Now().UnixNano()) // servers of one process share none
-		return &config.SQL{PluginName: sqlite.PluginName, DatabaseName: name, ConnectAttributes: map[string]string{"mode": "memory", "cache": "shared"}}
-	}
-	return &config.SQL{
-		PluginName:   sqlite.PluginName,
-		DatabaseName: file,
-		ConnectAttributes: map[string]string{
-			"mode":         "rw",
-			"journal_mode": "wal",
-			"locking_mode": "exclusive", // a second server on the same file fails
-		},
-	}
-}
-
-// prepare makes the tables in a file that does not exist yet, and the namespace.
-func prepare(db *config.SQL, o Options) error {
-	if o.File != "" {
-		if err := createFile(o.File); err != nil {
-			return err
-		}
-	}
-	namespace, err := schema.NewNamespaceConfig(clusterName, o.Namespace, false, nil)
-	if err != nil {
-		return err
-	}
-	namespace.Detail.Config.Retention = durationpb.New(retention)
-	return schema.CreateNamespaces(db, namespace)
-}
-
-// createFile makes a file with tables and without rows, unless it exists. It appears under its name when it is whole.
-func createFile(name string) error {
-	if _, err := os.Stat(name); err == nil || !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	fresh, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(fresh.Name())
-	if err := fresh.Close(); err != nil {
-		return err
-	}
-	db := &config.SQL{PluginName: sqlite.PluginName, DatabaseName: fresh.Name(), ConnectAttributes: map[string]string{"mode": "rw"}}
-	if err := schema.SetupSchema(db); err != nil {
-		return err
-	}
-	return os.Rename(fresh.Name(), name)
 }

@@ -12,28 +12,39 @@ import (
 	"github.com/mcsh-dev/mcsh/store/storetest"
 )
 
-// TestTemporalKilled: a run goes on through the death of Temporal, and its client gets the reply. Where the outage is shorter than it takes
-// to give a worker up, no call is repeated and no outcome is unknown.
+// TestTemporalKilled: a run goes on through the death of Temporal or of its database, and its client gets the reply. Where the outage is
+// shorter than it takes to give a worker up, no call is repeated and no outcome is unknown.
 func TestTemporalKilled(t *testing.T) {
 	const items, concurrency = 250, 4
 	for name, c := range map[string]struct {
-		outage  time.Duration
-		unknown int
-	}{"short": {3 * time.Second, 0}, "long": {20 * time.Second, concurrency}} {
+		database bool // is killed, and not Temporal
+		outage   time.Duration
+		unknown  int
+	}{
+		"short":    {false, 3 * time.Second, 0},
+		"long":     {false, 20 * time.Second, concurrency},
+		"database": {true, 3 * time.Second, 0},
+	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := startWorld(t, c.database)
 			front := w.agent(w.gateway(0))
 			w.gateway(1)
 			run := front.submit(each(arguments{N: items, Ms: 100}, `,"concurrency":4`, "post"))
 			until(t, "the for_each has begun", func() bool { return len(w.tools.made("post")) >= items/5 })
-			address := w.engine.address
-			w.engine.kill()
-			time.Sleep(c.outage)
-			w.temporal(address)
+			if c.database {
+				w.postgres.Kill()
+				time.Sleep(c.outage)
+				w.postgres.Start()
+			} else {
+				address := w.engine.address
+				w.engine.kill()
+				time.Sleep(c.outage)
+				w.temporal(address)
+			}
 			back := time.Now()
 			front.succeeds(run)
 			got := front.check(front.results(run), "post", items)
-			t.Logf("without Temporal for %s: %+v, ended %s after it was back", c.outage, got, time.Since(back).Round(time.Millisecond))
+			t.Logf("without it for %s: %+v, ended %s after it was back", c.outage, got, time.Since(back).Round(time.Millisecond))
 			if got.lost > 0 || got.repeated > 0 || got.unknown > c.unknown {
 				t.Errorf("got %+v", got)
 			}

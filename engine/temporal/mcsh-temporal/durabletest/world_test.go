@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/postgrestest"
 )
 
 type object = map[string]any
@@ -25,18 +27,24 @@ type object = map[string]any
 // A world is Temporal, a store, an MCP server, and gateways that share them.
 type world struct {
 	*testing.T
-	dir    string
-	file   string // of Temporal
-	engine *process
-	store  []string // flags
-	env    []string // of gateways, besides that of the test
-	tools  *upstream
+	dir      string
+	database string // of Temporal: a file, or the address of one of postgres
+	postgres *postgrestest.Server
+	engine   *process
+	store    []string // flags
+	env      []string // of gateways, besides that of the test
+	tools    *upstream
 
 	started int
 }
 
-// newWorld starts Temporal and an MCP server. Without flags of a store the world has a directory.
+// newWorld starts Temporal on a file, and an MCP server. Without flags of a store the world has a directory.
 func newWorld(t *testing.T, store ...string) *world {
+	t.Helper()
+	return startWorld(t, false, store...)
+}
+
+func startWorld(t *testing.T, postgres bool, store ...string) *world {
 	t.Helper()
 	t.Parallel()
 	w := &world{T: t, dir: t.TempDir(), store: store, tools: newUpstream(t)}
@@ -47,7 +55,11 @@ func newWorld(t *testing.T, store ...string) *world {
 		fine(t, os.Mkdir(w.store[1], 0o700))
 	}
 	w.store = append(w.store, "--store-key-file", keys)
-	w.file = filepath.Join(w.dir, "temporal.db")
+	w.database = filepath.Join(w.dir, "temporal.db")
+	if postgres {
+		w.postgres = postgrestest.New(t)
+		w.database = w.postgres.URL("temporal")
+	}
 	w.temporal("127.0.0.1:0")
 	t.Cleanup(func() { w.engine.kill() })
 	return w
@@ -56,7 +68,7 @@ func newWorld(t *testing.T, store ...string) *world {
 // temporal starts the server of jobs.
 func (w *world) temporal(listen string) {
 	w.Helper()
-	p, err := start(exec.Command(temporalPath, "--listen", listen, "--db", w.file), "Temporal listens on ")
+	p, err := start(exec.Command(temporalPath, "--listen", listen, "--db", w.database), "Temporal listens on ")
 	fine(w.T, err)
 	w.engine = p
 }
@@ -103,6 +115,7 @@ func (w *world) serve(servers object, flags ...string) *process {
 // An agent is an MCP client of a gateway.
 type agent struct {
 	*world
+	of      *process
 	session *mcp.ClientSession
 }
 
@@ -112,7 +125,7 @@ func (w *world) agent(of *process) agent {
 	session, err := client.Connect(w.Context(), &mcp.StreamableClientTransport{Endpoint: of.address, HTTPClient: &http.Client{}}, nil)
 	fine(w.T, err)
 	w.Cleanup(func() { _ = session.Close() }) // its gateway may be dead
-	return agent{w, session}
+	return agent{w, of, session}
 }
 
 // call runs a pipeline and returns the text of the reply.
@@ -175,22 +188,32 @@ func (a agent) succeeds(run string) {
 // wait waits for the reply to a run.
 func (a agent) wait(run string) (text string, failed bool) {
 	a.Helper()
-	return a.waitFor(run, patience)
+	r := within(a.T, "reply to the run", a.await(run))
+	fine(a.T, r.err)
+	return r.text, r.failed
 }
 
-func (a agent) waitFor(run string, limit time.Duration) (text string, failed bool) {
-	a.Helper()
-	for end := time.Now().Add(limit); ; {
-		text, failed, err := a.call(from(run), object{"wait": 60})
-		fine(a.T, err)
-		var s status
-		if json.Unmarshal([]byte(text), &s) != nil || s.Run == "" {
-			return text, failed
+// A reply is that to a run which has ended, or says why its client does not get it.
+type reply struct {
+	text   string
+	failed bool
+	err    error
+}
+
+// await waits for the reply to a run.
+func (a agent) await(run string) <-chan reply {
+	replies := make(chan reply, 1)
+	go func() {
+		for {
+			text, failed, err := a.call(from(run), object{"wait": 60})
+			var s status
+			if err != nil || json.Unmarshal([]byte(text), &s) != nil || s.Run == "" {
+				replies <- reply{text, failed, err}
+				return
+			}
 		}
-		if time.Now().After(end) {
-			a.Fatalf("the run has not ended: %s", text)
-		}
-	}
+	}()
+	return replies
 }
 
 // each is a pipeline that calls tools for items, one after another.

@@ -1,5 +1,5 @@
-// Command mcsh-temporal-dev is Temporal's own server for one machine, with a SQLite file: what mcsh needs for durable runs where
-// nobody operates a Temporal cluster.
+// Command mcsh-temporal-dev is Temporal's own server for one machine, with a SQLite file or PostgreSQL: what mcsh needs for durable
+// runs where nobody operates a Temporal cluster.
 package main
 
 import (
@@ -33,13 +33,14 @@ func run(ctx context.Context) error {
 	}
 	o := server.Options{Log: log.NewZapLogger(zlog)}
 	flag.StringVar(&o.Listen, "listen", "127.0.0.1:7233", "`IP:PORT` to listen on; everybody who reaches it is let in, without TLS")
-	flag.StringVar(&o.File, "db", "", "SQLite `FILE`, created if there is none (default: in memory, gone when the server ends)")
+	flag.StringVar(&o.Database, "db", "",
+		"SQLite `FILE` or postgresql://USER@HOST:PORT/NAME, created if there is none (default: in memory, gone when the server ends)")
 	flag.StringVar(&o.Namespace, "namespace", "default", "`NAME` of the namespace, created if there is none")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", flag.Arg(0))
 	}
-	if o.File == "" {
+	if o.Database == "" {
 		fmt.Fprintln(os.Stdout, "jobs are kept in memory and gone when this server ends; --db FILE keeps them")
 	}
 	s, err := server.Start(ctx, o)
