@@ -178,7 +178,13 @@ func (c *costs) items(at *process, items, ms int, durable bool) float64 {
 	var text string
 	var failed bool
 	if durable {
-		text, failed = a.waitFor(a.submit(pipeline), mostTime)
+		select {
+		case r := <-a.await(a.submit(pipeline)):
+			fine(c.T, r.err)
+			text, failed = r.text, r.failed
+		case <-time.After(mostTime):
+			c.Fatalf("the run has not ended after %s", mostTime)
+		}
 	} else {
 		var err error
 		text, failed, err = a.callFor(mostTime, pipeline, object{"timeout": mostTime.Seconds()})
