@@ -172,7 +172,9 @@ func (r *Run) Leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.live--
-	delete(h.all, r.Row.Request)
+	if h.all[r.Row.Request] == r { // else another attempt at the same run has begun
+		delete(h.all, r.Row.Request)
+	}
 	h.change()
 }
 

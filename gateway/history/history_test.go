@@ -360,3 +360,15 @@ func TestRace(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestLeaveOfEarlierAttempt: an attempt that ends after the next one at its run has begun does not hide that one.
+func TestLeaveOfEarlierAttempt(t *testing.T) {
+	h := history.New(nil, nil)
+	b := history.Begin{Row: control.Run{Request: "q_1", Started: time.Now()}}
+	earlier := h.Begin(b)
+	h.Begin(b)
+	earlier.Leave()
+	if list := h.Runs(t.Context(), operator, control.RunFilter{}).Runs; len(list) != 1 {
+		t.Errorf("got %+v", list)
+	}
+}
