@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,6 +98,9 @@ func (f *durableFlags) connect(ctx context.Context, p *program, shared store.Sto
 	engines, err := f.open(ctx, p, log)
 	if err != nil {
 		return nil, err
+	}
+	if _, set := p.env["GOGC"]; !set {
+		debug.SetGCPercent(durableGCPercent)
 	}
 	o.Engine, o.Shards, o.Slots, o.Always = engines.Runs, engines.Shards, f.jobs, f.runs == durableAlways
 	log.Info("durable runs are done by Temporal at "+f.address, zap.Int("jobs", f.jobs))

@@ -104,6 +104,7 @@ func (g *Gateway) submit(ctx context.Context, req *mcp.CallToolRequest, p *stage
 	}
 	if err := g.o.Durable.Engine.Start(ctx, name, j.Timeout+replyWait); err != nil {
 		g.o.Log.Warn("a durable run could not be begun", zap.Error(err))
+		g.hideJob(ctx, name)
 		return nil, stages.Errorf(stages.ServerUnavailable, "try again later, or run the pipeline without durable",
 			"the run could not be begun: the engine of durable runs cannot be used now")
 	}

@@ -125,7 +125,7 @@ func New(o Options) *Gateway {
 	g := &Gateway{o: o, dialogs: dialogs{seal: newSealer(), parked: map[string]*dialog{}}}
 	var live history.Others
 	if o.Durable.Engine != nil {
-		live = func(ctx context.Context) ([]history.OtherRun, error) { return g.liveJobs(ctx, mostLive) }
+		live = g.liveJobs
 	}
 	g.history = history.New(o.Kept, live)
 	g.runs = newSlots("pipelines and calls of tools", o.Runs, o.CallerRuns, o.AddressRuns)

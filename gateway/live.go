@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/gateway/history"
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/store"
 )
@@ -33,7 +35,7 @@ func (g *Gateway) showJob(ctx context.Context, name string) error {
 	return nil
 }
 
-// hideJob ends that. Where it fails, its reply shows that the run is over.
+// hideJob has them list it as live no more. Where it fails, the reply shows that the run is over.
 func (g *Gateway) hideJob(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineWait)
 	defer cancel()
@@ -43,41 +45,52 @@ func (g *Gateway) hideJob(ctx context.Context, name string) {
 // endJob lists a durable run as one that has ended without a gateway that does it.
 func (g *Gateway) endJob(j job, err error) { g.history.Begin(j.Begin).End(stages.Report{}, 0, err) }
 
-// liveJobs returns the newest durable runs that have no reply yet, see [history.Others].
-func (g *Gateway) liveJobs(ctx context.Context, most int) ([]history.OtherRun, error) {
-	var names []store.Object
+// eachLive calls do with the newest durable runs that have no reply yet, some at a time. The error joins those of do.
+func (g *Gateway) eachLive(ctx context.Context, most int, do func(name string) error) error {
+	var marks []store.Object
 	for o, err := range g.o.Kept.Shared().List(ctx, livePrefix) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		names = append(names, o)
+		marks = append(marks, o)
 	}
-	slices.SortFunc(names, func(a, b store.Object) int { return b.Modified.Compare(a.Modified) })
-	names = names[:min(len(names), most)]
-	asking, cancel := context.WithTimeout(ctx, progressEvery) // an engine that does not answer hides no run
-	defer cancel()
-	found := make([]*history.OtherRun, len(names))
+	slices.SortFunc(marks, func(a, b store.Object) int { return b.Modified.Compare(a.Modified) })
+	marks = marks[:min(len(marks), most)]
+	errs := make([]error, len(marks))
 	var group errgroup.Group
 	group.SetLimit(liveAtOnce)
-	for i, o := range names {
-		group.Go(func() (err error) {
-			found[i], err = g.liveJob(ctx, asking, strings.TrimPrefix(o.Name, livePrefix))
-			return err
+	for i, o := range marks {
+		group.Go(func() error {
+			errs[i] = do(strings.TrimPrefix(o.Name, livePrefix))
+			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	live := []history.OtherRun{}
-	for _, r := range found {
-		if r != nil {
-			live = append(live, *r)
-		}
-	}
-	return live, nil
+	_ = group.Wait() // it has none
+	return errors.Join(errs...)
 }
 
-// liveJob returns a durable run as history lists it; nil: it is over. The engine is asked within asking.
+// liveJobs implements [history.Others]. A run that cannot be read is left out.
+func (g *Gateway) liveJobs(ctx context.Context) (live []history.OtherRun, err error) {
+	asking, cancel := context.WithTimeout(ctx, progressEvery) // an engine that does not answer hides no run
+	defer cancel()
+	var mu sync.Mutex
+	listed := false
+	err = g.eachLive(ctx, mostLive, func(name string) error {
+		r, err := g.liveJob(ctx, asking, name)
+		mu.Lock()
+		defer mu.Unlock()
+		if listed = true; r != nil {
+			live = append(live, *r)
+		}
+		return err
+	})
+	if listed && ctx.Err() == nil {
+		return live, nil // the errors are logged
+	}
+	return live, err
+}
+
+// liveJob returns a durable run as history lists it; nil: it is over. The engine is asked for its progress within asking.
 func (g *Gateway) liveJob(ctx, asking context.Context, name string) (*history.OtherRun, error) {
 	var j job
 	found, err := g.getJob(ctx, name, &j)
@@ -85,13 +98,12 @@ func (g *Gateway) liveJob(ctx, asking context.Context, name string) (*history.Ot
 		return nil, err
 	}
 	reply, err := g.replyData(ctx, name)
-	if reply != nil || err != nil { // its worker has died before it could say so
+	if reply != nil || err != nil { // its worker died after the reply
 		return nil, err
 	}
 	if time.Since(j.Begun) > j.Timeout+2*replyWait { // no worker ends it any more
-		_, over, err := g.await(asking, name, j, endedWait, nil)
-		if over || err != nil {
-			return nil, err
+		if _, over, err := g.await(ctx, name, j, endedWait, nil); over && err == nil {
+			return nil, nil
 		}
 	}
 	r := &history.OtherRun{Begin: j.Begin}
@@ -105,18 +117,26 @@ func (g *Gateway) liveJob(ctx, asking context.Context, name string) (*history.Ot
 	return r, nil
 }
 
-// cancelJobs cancels the durable runs of an identity that has lost access.
+// cancelJobs cancels the durable runs of an identity that has lost access. While the store or the engine is away it tries again, for an hour.
 func (g *Gateway) cancelJobs(user string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
-	live, err := g.liveJobs(ctx, math.MaxInt)
-	for _, r := range live {
-		if r.User == user {
-			err = errors.Join(err, r.Cancel(nil))
+	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+		err := g.eachLive(ctx, math.MaxInt, func(name string) error {
+			var j job
+			found, err := g.getJob(ctx, name, &j)
+			if !found || err != nil || j.Begin.User != user {
+				return err
+			}
+			return g.cancelJob(name, j)
+		})
+		if err == nil {
+			return
 		}
-	}
-	if err != nil {
 		g.o.Log.Warn("durable runs of an identity that has lost access may go on; mcsh runs cancel ends them", zap.Error(err))
+		if pausing.For(ctx, pause) != nil {
+			return
+		}
 	}
 }
 

@@ -102,14 +102,44 @@ func TestDurableCancelledByOperator(t *testing.T) {
 	}
 }
 
+// TestDurableSilent: an engine that does not answer, and a run that cannot be read, hide no other.
+func TestDurableSilent(t *testing.T) {
+	tool, release := holding(t)
+	defer release()
+	w := newDurableWorld(t, tool)
+	front, _ := w.gateway(0)
+	other, _ := w.start(0)
+	for range mostListed {
+		w.status(first(w.call(front, waitPipeline, map[string]any{"durable": true, "wait": 0})))
+	}
+	if err := w.store.Put(t.Context(), "durable/live/damaged", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.Put(t.Context(), "durable/damaged/job", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	w.engine.silent.Store(true)
+	within(t, "all are listed", func() bool {
+		return len(other.History().Runs(t.Context(), operator, control.RunFilter{}).Runs) == mostListed
+	})
+}
+
+// mostListed is how many runs are listed at least, while each request to the engine takes its time.
+const mostListed = 40
+
 func first(text string, _ bool) string { return text }
 
 // TestDurableLostAccess: an identity that loses access at any gateway loses its durable runs, with a worker or without one. Those of
-// others go on.
+// others go on, and one that cannot be read changes nothing.
 func TestDurableLostAccess(t *testing.T) {
 	tool, release := holding(t)
 	w := newDurableWorld(t, tool)
 	g, _ := w.start(0)
+	for _, name := range []string{"durable/live/damaged", "durable/damaged/job"} {
+		if err := w.store.Put(t.Context(), name, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	alice := w.clients(g)
 	bob := alice
 	alice.user, bob.user = "alice", "bob"

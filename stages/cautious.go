@@ -10,6 +10,9 @@ import (
 // begins. A run that continues this one after the end of the process does not run the item again.
 func (r *Run) cautious() bool { return time.Now().Before(r.cautiousUntil) }
 
+// knowsFatal reports whether earlier runs have ended with an item.
+func (l *effectLog) knowsFatal() bool { return l != nil && l.fatal != nil }
+
 // most returns how many items may run at once.
 func (q *queue) most() int {
 	if q.e.r.cautious() {
@@ -18,11 +21,11 @@ func (q *queue) most() int {
 	return q.room
 }
 
-// note notes an item of a cautious run until over is called. It refuses one with which an earlier run has ended.
-func (e *each) note(ctx context.Context, it *item) (over func(), err error) {
+// guard notes an item of a cautious run until over is called. It refuses one with which an earlier run has ended.
+func (e *each) guard(ctx context.Context, it *item) (over func(), err error) {
 	over = func() {}
 	l, cautious := e.r.effects, e.r.cautious()
-	if l == nil || e.log == nil || !cautious && l.fatal == nil {
+	if l == nil || e.log == nil || !cautious && !l.knowsFatal() {
 		return over, nil
 	}
 	key := itemKeyOf(it.element)

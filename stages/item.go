@@ -101,7 +101,7 @@ func (it *item) known() (bool, error) {
 func (e *each) try(ctx context.Context, it *item) (err error) {
 	defer recovered(&err)
 	it.around = itemOf(ctx)
-	over, err := e.note(ctx, it)
+	over, err := e.guard(ctx, it)
 	if err != nil {
 		return err
 	}

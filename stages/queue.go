@@ -44,7 +44,7 @@ type queue struct {
 func newQueue(e *each, cancel context.CancelCauseFunc, in *items) *queue {
 	q := &queue{e: e, cancel: cancel, in: in, room: e.atOnce, since: time.Now()}
 	q.place.L, q.result.L = &q.mu, &q.mu
-	if e.many != nil && e.atOnce > 1 && !e.r.cautious() { // else none begins before the one before it has ended
+	if e.many != nil && e.atOnce > 1 && !e.r.cautious() && !e.r.effects.knowsFatal() { // else none begins before the one before it has ended
 		q.many, q.room = e.many, ahead
 	}
 	return q

@@ -157,10 +157,12 @@ func (r *Run) End(report stages.Report, returned int64, err error) {
 	e.fit(r.size())
 	h.live--
 	r.end, r.stages, r.Cancel = e, nil, nil
-	if h.keep(r) {
+	switch {
+	case h.all[r.Row.Request] != r: // another attempt at the same run goes on
+	case h.keep(r):
 		h.insert(r)
 		h.share(r)
-	} else {
+	default:
 		delete(h.all, r.Row.Request)
 	}
 	h.change()

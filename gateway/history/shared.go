@@ -231,7 +231,7 @@ func (h *History) refresh(ctx context.Context) {
 	if h.others != nil {
 		live, err = h.others(ctx) // before the list: a run that ends meanwhile is in that
 	}
-	if err == nil && h.readEnded(ctx) == nil { // else the next refresh tries again
+	if h.readEnded(ctx) == nil && err == nil { // else the next refresh tries again
 		h.showOthers(live)
 	}
 }
