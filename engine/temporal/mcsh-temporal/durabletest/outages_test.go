@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/store/storetest"
 )
 
@@ -23,7 +24,7 @@ func TestTemporalKilled(t *testing.T) {
 	}{
 		"short":    {false, 3 * time.Second, 0},
 		"long":     {false, 20 * time.Second, concurrency},
-		"database": {true, 3 * time.Second, 0},
+		"database": {true, time.Duration(parttest.Times(3, 20)) * time.Second, parttest.Times(0, concurrency)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := startWorld(t, c.database)
