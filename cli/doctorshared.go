@@ -25,7 +25,7 @@ func checkStore(ctx context.Context, d *diagnosis) {
 	}
 	begun := time.Now()
 	if err := tryStore(ctx, shared); err != nil {
-		d.failed(err, "give mcsh the right to write, list, read and delete objects there")
+		d.failed(err, "allow its user to write, list, read and delete objects there")
 		return
 	}
 	d.add(statusOK, "", "%s: objects are written, listed, read and deleted; %d ms", cmp.Or(d.settings.store.at, d.program.env["MCSH_STORE"]), time.Since(begun).Milliseconds())
