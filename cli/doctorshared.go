@@ -15,7 +15,12 @@ import (
 
 // checkStore writes, lists, reads and deletes an object of the store that gateways share.
 func checkStore(ctx context.Context, d *diagnosis) {
-	shared, err := d.settings.store.open(ctx, d.program)
+	f := &d.settings.store
+	var shared store.Store
+	err := f.resolve(d.program)
+	if err == nil {
+		shared, err = f.open(ctx, d.program)
+	}
 	switch {
 	case err != nil:
 		d.failed(err, "")
@@ -28,7 +33,7 @@ func checkStore(ctx context.Context, d *diagnosis) {
 		d.failed(err, "allow its user to write, list, read and delete objects there")
 		return
 	}
-	d.add(statusOK, "", "%s: objects are written, listed, read and deleted; %d ms", cmp.Or(d.settings.store.at, d.program.env["MCSH_STORE"]), time.Since(begun).Milliseconds())
+	d.add(statusOK, "", "%s: objects are written, listed, read and deleted; %d ms", f.at, time.Since(begun).Milliseconds())
 }
 
 const tryPrefix = "doctor/"
@@ -69,16 +74,15 @@ func checkTemporal(ctx context.Context, d *diagnosis) {
 	if err == nil && !wanted {
 		return
 	}
+	var engines Engines
 	if err == nil {
-		var engines Engines
-		if engines, err = f.open(ctx, d.program, zap.NewNop()); err == nil {
-			engines.Close()
-		}
+		engines, err = f.open(ctx, d.program, zap.NewNop())
 	}
 	if err != nil {
 		d.failed(err, "")
 		return
 	}
+	engines.Close()
 	d.add(statusOK, "", "Temporal at %s answers, and has the namespace %s", f.address, f.namespace)
 }
 

@@ -267,7 +267,7 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	if err != nil {
 		return err
 	}
-	g.history.Sync(context.WithoutCancel(ctx)) // whoever sees the run no longer live finds its end
+	g.history.Sync(context.WithoutCancel(ctx)) // a gateway that no longer lists the run as live finds its end
 	return g.putResult(ctx, replyWait, name, &reply)
 }
 

@@ -78,8 +78,11 @@ func (s shards) await(ctx context.Context, name string, limit time.Duration) (en
 		}
 	}
 	reply, err := g.shardReply(ctx, name)
-	if reply == nil || err != nil {
-		return ended, cmp.Or(err, g.unstored(store.ErrNotFound))
+	switch {
+	case err != nil:
+		return ended, err
+	case reply == nil:
+		return ended, g.unstored(store.ErrNotFound)
 	}
 	return *reply, nil
 }

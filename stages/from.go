@@ -234,7 +234,7 @@ func (p storedRun) overridden(o Overrides, how end) (List, error) {
 			list[stage-1], changed = completed(list[stage-1], fix), true
 		}
 	}
-	if !changed && p.Shard == nil { // whoever continues a shard may not know that it has succeeded
+	if !changed && p.Shard == nil { // the run that the shard belongs to may not know that it has succeeded
 		return nil, Errorf(InvalidPipeline, "resume without them, or send the changed plan behind a from stage",
 			"concurrency, on_error and retries apply to the for_each that stopped, and no for_each of the plan of run %s did", p.id)
 	}

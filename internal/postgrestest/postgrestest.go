@@ -126,7 +126,7 @@ func (s *Server) command(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// ownerOf is whom the server runs as, which is not root, and who owns dir from now on.
+// ownerOf returns the user that the server runs as, which is not root, and makes it the owner of dir.
 func ownerOf(t testing.TB, dir string) *syscall.Credential {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -134,7 +134,7 @@ func ownerOf(t testing.TB, dir string) *syscall.Credential {
 	}
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		parttest.Missing(t, "root cannot run a database, and there is nobody else: %v", err)
+		parttest.Missing(t, "PostgreSQL does not run as root, and there is no user postgres: %v", err)
 	}
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
