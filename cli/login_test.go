@@ -20,6 +20,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 	"github.com/mcsh-dev/mcsh/upstream/logins"
 )
 
@@ -367,17 +368,12 @@ func TestLoginEnds(t *testing.T) {
 // TestTwoLogins: a second login of a server with a fixed port says that the port is in use, and the first one ends well.
 func TestTwoLogins(t *testing.T) {
 	s := newAuthorizationServer(t)
-	free, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
-	p := newPerson(t, fmt.Sprintf(`{"mcpServers": {"box": {"url": "%s/mcp", "oauth": {"clientId": "registered", "callbackPort": %d}}}}`, s.URL, port))
+	_, port, _ := net.SplitHostPort(porttest.Free(t))
+	p := newPerson(t, fmt.Sprintf(`{"mcpServers": {"box": {"url": "%s/mcp", "oauth": {"clientId": "registered", "callbackPort": %s}}}}`, s.URL, port))
 	screen := &watched{seen: make(chan string, 1), last: "\n\n"}
 	alongside(t, func() {
 		address := addressIn(screen.next(t))
-		if want := url.QueryEscape(fmt.Sprintf("http://localhost:%d/callback", port)); !strings.Contains(address, want) || !strings.Contains(address, "client_id=registered") {
+		if want := url.QueryEscape(fmt.Sprintf("http://localhost:%s/callback", port)); !strings.Contains(address, want) || !strings.Contains(address, "client_id=registered") {
 			t.Errorf("the address is %s, want %s in it", address, want)
 		}
 		p.run(exitAuth, "another mcsh login of the server may be waiting there", "login", "box")

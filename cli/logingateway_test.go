@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -19,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 	"github.com/mcsh-dev/mcsh/internal/signintest"
 )
 
@@ -123,12 +123,7 @@ type publicGateway struct {
 // publicGateway starts a gateway of the person behind a proxy, until the test or stop ends it.
 func (p *person) publicGateway(extra ...string) (g publicGateway, stop func()) {
 	p.t.Helper()
-	free, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
+	address := porttest.Free(p.t)
 	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
 	forward.ErrorLog = log.New(io.Discard, "", 0) // before the gateway starts, and after its end
 	proxy := httptest.NewServer(http.StripPrefix("/team", forward))

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 	"github.com/mcsh-dev/mcsh/internal/publicip"
 	"github.com/mcsh-dev/mcsh/upstream/pending"
 	"github.com/mcsh-dev/mcsh/upstream/signin"
@@ -58,12 +59,7 @@ func TestLoginHints(t *testing.T) {
 // TestLoginAllLines: each server has one line, with its own hint after a failure.
 func TestLoginAllLines(t *testing.T) {
 	s := newAuthorizationServer(t)
-	gone, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone.Close()
-	p := newPerson(t, `{"mcpServers": {"box": {"url": "`+s.URL+`/mcp"}, "gone": {"url": "http://`+gone.Addr().String()+`/mcp"}, "program": {"command": "true"}}}`)
+	p := newPerson(t, `{"mcpServers": {"box": {"url": "`+s.URL+`/mcp"}, "gone": {"url": "http://`+porttest.Free(t)+`/mcp"}, "program": {"command": "true"}}}`)
 	t.Setenv(browses, "1")
 	p.env = append(p.env, "BROWSER="+os.Args[0])
 	p.run(exitAuth, "box: ok: signed in to box; scopes: read;", "login", "--all")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 	"github.com/mcsh-dev/mcsh/upstream/toolhive/toolhivetest"
 )
 
@@ -187,14 +187,7 @@ func TestDoctorGateway(t *testing.T) {
 // later are there without a restart.
 func TestServeFollowsToolHive(t *testing.T) {
 	t.Parallel() // it waits
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := porttest.Free(t)
 	server := mcptest.New(mcptest.Tool{Name: "hi", Text: "alpha"}).HTTP(t, nil).URL + "/mcp"
 	api := toolhivetest.New(t)
 	ourselves := toolhivetest.Running("ourselves", "http://"+address+"/mcp")

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/toollist"
@@ -38,19 +39,14 @@ func everythingServers(t *testing.T) map[string]func(t *testing.T) upstream.Serv
 			return upstream.Server{Dial: upstream.Stdio(upstream.Command{Name: program, Args: []string{script, "stdio"}, Lookup: os.LookupEnv})}
 		},
 		"streamable HTTP": func(t *testing.T) upstream.Server {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			port := l.Addr().(*net.TCPAddr).Port
-			l.Close()
+			address := porttest.Free(t)
+			_, port, _ := net.SplitHostPort(address)
 			cmd := exec.CommandContext(t.Context(), program, script, "streamableHttp")
-			cmd.Env = append(os.Environ(), fmt.Sprintf("PORT=%d", port))
+			cmd.Env = append(os.Environ(), "PORT="+port)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-			address := fmt.Sprintf("127.0.0.1:%d", port)
 			eventually(t, "the server listens", func() bool {
 				c, err := net.DialTimeout("tcp", address, time.Second)
 				if err == nil {

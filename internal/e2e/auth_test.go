@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/mcsh-dev/mcsh/internal/oidctest"
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 )
 
 // bearer sends a token with each request.
@@ -194,7 +195,7 @@ func TestIssuer(t *testing.T) {
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	issuer := oidctest.New(t)
-	address := freeAddress(t)
+	address := porttest.Free(t)
 	_, url := serveHTTP(t, nil, "--listen", address, "--oidc-issuer", issuer.URL, "--oidc-audience", "http://"+address+"/mcp", "--oidc-scope", "mcp run")
 	until(t, "the issuer is found", func() bool {
 		w, _ := request(t, http.MethodPost, url, "a.b.c", initialize)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 )
 
 // soon is how long mcsh may take to end after a signal.
@@ -275,7 +276,7 @@ func TestRestartedServer(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			address := freeAddress(t)
+			address := porttest.Free(t)
 			_, gateway := serveHTTP(t, object{"s": object{"url": "http://" + address + test.path}})
 			session := connectHTTP(t, gateway, versions[0], nil)
 			for round := range 3 {

@@ -24,6 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 )
 
 // A replica is one of several gateways at a load balancer. It can be started again.
@@ -36,7 +37,7 @@ type replica struct {
 
 func newReplica(t *testing.T, servers object, more ...string) *replica {
 	t.Helper()
-	r := &replica{address: freeAddress(t), servers: servers, more: more}
+	r := &replica{address: porttest.Free(t), servers: servers, more: more}
 	r.start(t)
 	t.Cleanup(func() {
 		if r.ProcessState == nil {
@@ -385,7 +386,7 @@ func example(t *testing.T, name string, replicas []*replica) (path, address stri
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "replicas", name))
 	fine(t, err)
-	path, address = filepath.Join(t.TempDir(), name), freeAddress(t)
+	path, address = filepath.Join(t.TempDir(), name), porttest.Free(t)
 	ports := strings.NewReplacer("127.0.0.1:8810", address, "127.0.0.1:8811", replicas[0].address, "127.0.0.1:8812", replicas[1].address)
 	fine(t, os.WriteFile(path, []byte(ports.Replace(string(text))), 0o600))
 	return path, address

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 )
 
 const everything = "@modelcontextprotocol/server-everything"
@@ -36,7 +38,7 @@ func everythingAt(t *testing.T, transport, address string) *exec.Cmd {
 // when it answers there.
 func listens(t *testing.T, command func(address string) *exec.Cmd) string {
 	t.Helper()
-	address := freeAddress(t)
+	address := porttest.Free(t)
 	listensAt(t, command(address), address)
 	return "http://" + address
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 	"github.com/mcsh-dev/mcsh/upstream/toolhive/toolhivetest"
 )
 
@@ -78,7 +79,7 @@ func TestImageHost(t *testing.T) {
 		toolhivetest.Running("people", goHTTP(t, "gosdk-everything"), `"group":"tools"`),
 		toolhivetest.Running("graph", goHTTP(t, "gosdk-memory"), `"group":"tools"`),
 	)
-	address := freeAddress(t)
+	address := porttest.Free(t)
 	_, port, _ := net.SplitHostPort(address)
 	id := docked(t, append(runtimeFlags(port), "--network=host", "--env=TOOLHIVE_API_URL="+api.URL, "--env=MCSH_TOOLHIVE_GROUP=tools", image)...)
 	shell(t, "docker", "start", id)
@@ -160,15 +161,4 @@ func wantHealthy(t *testing.T, address string) {
 	if resp.Body.Close(); resp.StatusCode < 200 || resp.StatusCode > 499 {
 		t.Errorf("GET / gives %s", resp.Status)
 	}
-}
-
-// freeAddress is one that nothing listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 )
 
 // patience is how long a start may take.
@@ -43,12 +44,7 @@ func New(t testing.TB) *Server {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s := &Server{TB: t, programs: filepath.Dir(slices.Max(found)), dir: dir, owner: ownerOf(t, dir)}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.host, s.port, _ = net.SplitHostPort(free.Addr().String())
-	free.Close()
+	s.host, s.port, _ = net.SplitHostPort(porttest.Free(t))
 	if out, err := s.command("initdb", "-D", s.in("data"), "-A", "trust", "-U", "test", "--no-sync").CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 	"github.com/mcsh-dev/mcsh/store/storetest"
 )
 
@@ -120,7 +121,7 @@ func newLink(t *testing.T, endpoint string) *link {
 	t.Helper()
 	target, err := url.Parse(endpoint)
 	fine(t, err)
-	l := &link{address: "127.0.0.1:0", target: target.Host, open: map[net.Conn]bool{}}
+	l := &link{address: porttest.Free(t), target: target.Host, open: map[net.Conn]bool{}}
 	fine(t, l.listen())
 	t.Cleanup(l.close)
 	return l

@@ -19,6 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/porttest"
 	"github.com/mcsh-dev/mcsh/internal/postgrestest"
 )
 
@@ -60,7 +61,7 @@ func startWorld(t *testing.T, postgres bool, store ...string) *world {
 		w.postgres = postgrestest.New(t)
 		w.database = w.postgres.URL("temporal")
 	}
-	w.temporal("127.0.0.1:0")
+	w.temporal(porttest.Free(t))
 	t.Cleanup(func() { w.engine.kill() })
 	return w
 }
