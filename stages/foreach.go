@@ -189,7 +189,8 @@ type each struct {
 	atOnce int // items
 
 	shard   *shard // nil: the run is not a part of a for_each
-	spreads bool   // workers run the items behind the first ones
+	spreads bool   // workers run the items that do not run here
+	here    here   // if it spreads
 }
 
 // Mapping holds the choices of a for_each that do not depend on what it runs.

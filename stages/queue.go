@@ -35,14 +35,14 @@ type queue struct {
 	err      error     // the first failure
 	begun    int       // items begun
 	written  int64     // bytes of results
-	since    time.Time // when the first item could begin
+	since    time.Time // when the first item began
 	untried  int       // of those, items that were only on their way to what runs them when everything ended
 	ok       int       // items that succeeded
 	failed   int       // items that failed, tolerated or not
 }
 
 func newQueue(e *each, cancel context.CancelCauseFunc, in *items) *queue {
-	q := &queue{e: e, cancel: cancel, in: in, room: e.atOnce, since: time.Now()}
+	q := &queue{e: e, cancel: cancel, in: in, room: e.atOnce}
 	q.place.L, q.result.L = &q.mu, &q.mu
 	if e.many != nil && e.atOnce > 1 && !e.r.cautious() && !e.r.effects.knowsFatal() { // else none begins before the one before it has ended
 		q.many, q.room = e.many, ahead
@@ -159,7 +159,7 @@ func (q *queue) leaves() bool {
 	switch {
 	case q.begun == 0:
 	case q.e.spreads:
-		q.left = q.begun >= q.e.r.deps.Spread.From
+		q.left = q.e.here.over(q.begun, q.since)
 	case q.e.shard != nil:
 		calls := max(q.e.r.calls.Load(), int64(q.begun))
 		q.left = q.written >= q.e.shard.Output || calls >= q.e.shard.Calls || time.Since(q.since) > shardTime
@@ -180,6 +180,9 @@ func (q *queue) next() (*item, error) {
 	}
 	if err := q.e.r.hold(int64(len(el.data))); err != nil {
 		return nil, err
+	}
+	if q.begun == 0 {
+		q.since = time.Now()
 	}
 	q.begun++
 	q.active++

@@ -19,7 +19,7 @@ import (
 
 // Bounds of a shard: a part of the items of a for_each that a worker runs as a run of its own.
 const (
-	shardLeast  = 100
+	shardLeast  = 16
 	shardItems  = 10_000           // at most
 	shardWork   = 5 * time.Second  // that it is made for, as far as the first items tell
 	shardBytes  = 4 << 20          // of items
@@ -28,13 +28,17 @@ const (
 	shardAtOnce = 8                // items, where the for_each allows so many
 )
 
+// spreadLeast is how many items of a for_each run here at least: a small one costs nothing.
+const spreadLeast = 100
+
 // Spread says how the items of large for_each stages are spread over workers.
 type Spread struct {
-	Workers     Workers // nil: they are not
-	From        int     // items that run here first
-	Concurrency int     // items at once, of a for_each that names none and only reads
-	Items       int     // of a shard; 0: for some seconds of work
-	Output      int64   // bytes of its results, more than which it begins no item; 0: 16 MiB
+	Workers     Workers       // nil: they are not
+	From        int           // items that run here first, at most
+	After       time.Duration // from the first item on; then 100 items are enough; 0: a second
+	Concurrency int           // items at once, of a for_each that names none and only reads
+	Items       int           // of a shard; 0: for some seconds of work
+	Output      int64         // bytes of its results, more than which it begins no item; 0: 16 MiB
 }
 
 // Workers continue runs in other processes.
@@ -103,11 +107,36 @@ func (e *each) bindShards(s *Step, onward []*Step) error {
 	switch e.spreads = r.deps.canSpread(s, onward, known != nil); {
 	case e.spreads:
 		e.log.shards = r.newShardLog(s.place, known)
+		e.here = e.hereFirst()
 	case known != nil && e.changes:
 		return Errorf(Denied, "continue the run where the gateway has workers, with the same configuration",
 			"workers have run items of the for_each, whose calls could be repeated here")
 	}
 	return nil
+}
+
+// here says which items of a for_each run in this process before workers run the others: up to most, or fewer once a time is over.
+type here struct {
+	most  int
+	after time.Duration // 0: for ever
+}
+
+// hereFirst returns which items run here. Those that an earlier run has begun here do so again, since the shards do not know what they
+// came to; no item of its shards does.
+func (e *each) hereFirst() here {
+	spread := e.r.deps.Spread
+	switch starts := e.log.shards.starts; {
+	case len(starts) > 0:
+		return here{most: starts[0]}
+	case len(e.log.known) > 0 || e.r.effects.follows():
+		return here{most: spread.From}
+	}
+	return here{spread.From, cmp.Or(spread.After, time.Second)}
+}
+
+// over reports whether the other items are left to workers.
+func (h here) over(begun int, since time.Time) bool {
+	return begun >= h.most || h.after > 0 && begun >= spreadLeast && time.Since(since) > h.after
 }
 
 // A lane runs a stretch of the items: as one shard, and those that it leaves as the next.
@@ -138,7 +167,7 @@ func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
 	atOnce, items := e.r.deps.Spread.atOnce(e.forEach)
 	s := &spreading{each: e, q: q, out: out, atOnce: atOnce, read: q.in.r.Buffered()}
 	s.choices = Overrides{Concurrency: items, OnError: e.OnError, Retries: e.Retries}
-	perItem := max(time.Since(q.since)/time.Duration(q.begun), 1)
+	perItem := max(time.Since(q.since)*time.Duration(e.atOnce)/time.Duration(q.begun*items), 1)
 	s.size = cmp.Or(e.r.deps.Spread.Items, max(shardLeast, min(int(shardWork/perItem), shardItems)))
 	s.raw = completed(e.m.step.raw, fmt.Appendf(nil, `{"concurrency": %d}`, items))
 	lanes, slots := make(chan *lane, 4*atOnce), make(chan struct{}, atOnce)

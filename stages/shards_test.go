@@ -238,8 +238,8 @@ func TestShardsTotal(t *testing.T) {
 	}
 }
 
-// spreadOnce runs 100 items with effects in shards, of which that with one item fails, and returns the run.
-func spreadOnce(t *testing.T, k *kept, called *sync.Map, bad string) (run string) {
+// spreadOnce runs n items with effects in shards, of which that with one item fails, and returns the run.
+func spreadOnce(t *testing.T, k *kept, n int, called *sync.Map, bad string) (run string) {
 	t.Helper()
 	k.add("post", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
 		x := fmt.Sprint(args["x"])
@@ -251,8 +251,8 @@ func spreadOnce(t *testing.T, k *kept, called *sync.Map, bad string) (run string
 		}
 		return x, nil
 	})
-	_, _, err := k.run(t, `[{"type":"tool","server":"demo","name":"numbers","args":{"n":100}},
-		{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":16}]`)
+	_, _, err := k.run(t, fmt.Sprintf(`[{"type":"tool","server":"demo","name":"numbers","args":{"n":%d}},
+		{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":16}]`, n))
 	e, ok := errors.AsType[*stages.Error](err)
 	if !ok || !e.Resume || e.Item == 0 {
 		t.Fatalf("got %v", err)
@@ -267,10 +267,51 @@ func TestShardsOverridden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k, _ := newSpread(t, storetest.Directory(t))
 			var called sync.Map
-			run := spreadOnce(t, k, &called, "30")
+			run := spreadOnce(t, k, 100, &called, "30")
 			out, _, err := k.run(t, "["+stages.ResumeStage(run, change)+"]")
 			if err != nil || strings.Count(out, "\n") != 99 {
 				t.Fatalf("got %v, %d lines", err, strings.Count(out, "\n"))
+			}
+		})
+	}
+}
+
+// TestSpreadAfter: once some time is over, 100 items are enough to begin to spread the others.
+func TestSpreadAfter(t *testing.T) {
+	for n, spread := range map[int]bool{100: false, 101: true} {
+		k, w := newSpread(t, storetest.Directory(t))
+		k.deps.Spread.From, k.deps.Spread.After = 2000, 1
+		out, _ := k.must(t, fmt.Sprintf(`[{"type":"tool","server":"demo","name":"numbers","args":{"n":%d}},{"type":"tool","server":"demo","name":"echo","for_each":true}]`, n))
+		if lines, runs := strings.Count(out, "\n"), w.runs.Load(); lines != n || runs > 0 != spread {
+			t.Errorf("%d items: %d lines, %d shards", n, lines, runs)
+		}
+	}
+}
+
+// TestSpreadFromElsewhere: a run that is continued where spreading begins sooner or later than before repeats none of its calls.
+func TestSpreadFromElsewhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, again stages.Spread
+		items        int
+		bad          string
+		shards       bool // at the end
+	}{
+		"sooner": {stages.Spread{From: 200}, stages.Spread{From: 200, After: 1}, 150, "140", false},
+		"later":  {stages.Spread{From: 5}, stages.Spread{From: 70}, 100, "30", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, w := newSpread(t, storetest.Directory(t))
+			spread := func(s stages.Spread) {
+				s.Workers, s.Concurrency, s.Items = w, 64, 7
+				k.deps.Spread = s
+			}
+			var called sync.Map
+			spread(c.first)
+			run := spreadOnce(t, k, c.items, &called, c.bad)
+			spread(c.again)
+			out, _, err := k.run(t, "["+stages.ResumeStage(run, `"on_error": "skip"`)+"]")
+			if lines, shards := strings.Count(out, "\n"), w.runs.Load(); err != nil || lines != c.items-1 || shards > 0 != c.shards {
+				t.Errorf("%v, %d lines, %d shards", err, lines, shards)
 			}
 		})
 	}
@@ -292,7 +333,7 @@ func TestShardsBehindFrom(t *testing.T) {
 				return nil
 			}
 			var called sync.Map
-			run := spreadOnce(t, k, &called, "30")
+			run := spreadOnce(t, k, 100, &called, "30")
 			before := 0
 			called.Range(func(any, any) bool { before++; return true })
 			if c.between {
@@ -365,7 +406,7 @@ func TestShardsFailClosed(t *testing.T) {
 				maps.Copy(shards, s.written)
 				return nil
 			}
-			resume := "[" + stages.ResumeStage(spreadOnce(t, k, &called, "30"), `"on_error": "skip"`) + "]"
+			resume := "[" + stages.ResumeStage(spreadOnce(t, k, 100, &called, "30"), `"on_error": "skip"`) + "]"
 			c.change(k, s, shards)
 			_, _, err := k.run(t, resume)
 			if e, ok := errors.AsType[*stages.Error](err); !ok || e.Code != c.want {
@@ -379,7 +420,7 @@ func TestShardsFailClosed(t *testing.T) {
 func TestShardsClaim(t *testing.T) {
 	k, w := newSpread(t, storetest.Directory(t))
 	var called sync.Map
-	first := spreadOnce(t, k, &called, "30")
+	first := spreadOnce(t, k, 100, &called, "30")
 	w.fail = func(int64) error { return stages.Errorf(stages.ServerUnavailable, "", "the workers are gone") }
 	resume := "[" + stages.ResumeStage(first) + "]"
 	if _, _, err := k.run(t, resume); err == nil {
