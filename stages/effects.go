@@ -144,7 +144,7 @@ func (l *effectLog) inherit(ctx context.Context, run string, resumed *resumption
 func (l *effectLog) take(ctx context.Context, e pastEffect, resumed *resumption, changes bool) error {
 	e.Intent, e.Begun = 0, false
 	switch {
-	case e.List != "" && resumed == nil && changes:
+	case e.List != "" && resumed == nil && changes && l.unknown == nil:
 		return l.inherit(ctx, e.List, nil, changes)
 	case e.List != "":
 		l.write(pastEffect{List: e.List})

@@ -323,6 +323,7 @@ func TestShardsBehindFrom(t *testing.T) {
 	const post = `{"type":"tool","server":"demo","name":"post","for_each":true,"on_error":"collect"}`
 	for _, c := range []struct{ between, gone bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			t.Parallel() // it waits
 			s := &unreachable{Store: storetest.Directory(t), written: map[string]bool{}}
 			k, w := newSpread(t, s)
 			shards := map[string]bool{}
@@ -396,6 +397,7 @@ func TestShardsFailClosed(t *testing.T) {
 		"gone": {func(_ *kept, s *unreachable, shards map[string]bool) { s.lost, s.why = shards, store.ErrNotFound }, stages.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits
 			s := &unreachable{Store: storetest.Directory(t), written: map[string]bool{}}
 			k, w := newSpread(t, s)
 			var called sync.Map
