@@ -177,8 +177,8 @@ const (
 	// gcPercent suits small heaps: the SDK allocates several hundred kilobytes per message, and a collection every 4 MB
 	// takes a third of the time of a call. The memory limit bounds large heaps.
 	gcPercent = 400
-	// durableGCPercent is that of gateways with durable runs: those of a million items hold more, and take no longer with it.
-	durableGCPercent = 100
+	// durableGCPercent is that of gateways with durable runs, which hold more: a million items shall take 100 MB.
+	durableGCPercent = 75
 )
 
 // maxSchemas bounds the compiled schemas, however much memory there is.

@@ -39,7 +39,8 @@
 //   - A run whose process has ended again and again is continued by a cautious one, which runs one item at a time and notes each before it
 //     begins. So the run behind that knows the item that ends its process, which fails, and goes on with the others.
 //   - A shard ends when it has run for some time or has much output, and leaves its other items to the next one. So slow items and
-//     large results need no estimate. The first items run here: a small for_each costs nothing, and their pace sizes the shards.
+//     large results need no estimate. The items of the first second run here: a small for_each costs nothing, and their pace
+//     sizes the shards.
 //   - `from` stands where nothing flows in: first in a pipeline, an input or a branch. Elsewhere it would drop the
 //     data.
 //   - `paginate` takes paths, not programs. A path is short, its work is known beforehand, and it keeps the bytes.

@@ -21,7 +21,7 @@ import (
 const (
 	shardLeast  = 16
 	shardItems  = 10_000           // at most
-	shardWork   = 5 * time.Second  // that it is made for, as far as the first items tell
+	shardWork   = 2 * time.Second  // that it is made for, as far as the first items tell
 	shardBytes  = 4 << 20          // of items
 	shardTime   = 45 * time.Second // after which it begins no item; the others become another shard
 	shardOutput = 16 << 20         // bytes, likewise
@@ -281,6 +281,7 @@ func (s *spreading) run(ctx context.Context, l *lane) error {
 		}
 		l.items, l.before, l.runs = l.items[n:], l.before+n, append(l.runs, ended.Run)
 	}
+	l.items = nil // the lane may wait for those before it
 	return nil
 }
 
