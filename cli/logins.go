@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/store"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/logins"
@@ -363,9 +364,10 @@ func (l *loginFlags) add(cmd *cobra.Command) {
 
 // stores are the stores that a program has opened, by their settings. Those of logins close with the program.
 type stores struct {
-	mu     sync.Mutex
-	open   map[[2]string]*logins.Store // guarded by mu
-	shared map[storeFlags]store.Store  // guarded by mu
+	mu      sync.Mutex
+	open    map[[2]string]*logins.Store // guarded by mu
+	shared  map[storeFlags]store.Store  // guarded by mu
+	metrics *observe.StoreMetrics       // of the shared ones; nil: there is none
 }
 
 // openLogins opens the store of logins; nil without a state directory and without a shared store that has them.

@@ -105,6 +105,9 @@ func (p *program) newMonitor(ctx context.Context, o observeFlags, l listenFlags,
 		probes.Kept = kept.Usage
 	}
 	m.metrics = observe.NewMetrics(observe.Build{Version: version(), Revision: buildInfo().Revision, Go: runtime.Version()}, probes)
+	if p.stores.metrics != nil {
+		m.metrics.AddStore(p.stores.metrics)
+	}
 	var err error
 	if m.tracer, err = p.tracer(ctx, o, log); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/store"
 )
 
@@ -84,7 +85,10 @@ func (f storeFlags) openSealed(ctx context.Context, p *program) (store.Store, er
 	if err != nil {
 		return nil, configError("", err)
 	}
-	return sealed, nil
+	if p.stores.metrics == nil {
+		p.stores.metrics = observe.NewStoreMetrics()
+	}
+	return p.stores.metrics.Watch(sealed), nil
 }
 
 func (f storeFlags) openUnsealed(ctx context.Context, p *program) (store.Store, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -352,6 +353,19 @@ func TestDurableCallCancelled(t *testing.T) {
 	}
 }
 
+// attempts counts attempts at jobs by how they ended.
+type attempts struct {
+	reached
+	ended tallies
+}
+
+// Job implements [gateway.Watch].
+func (a *attempts) Job(part bool) func(bool, error) {
+	return func(left bool, err error) {
+		a.ended.add(fmt.Sprintf("part %v, left %v, failed %v", part, left, err != nil))
+	}
+}
+
 // TestDurableStopped: when a worker stops, another one goes on with its run, and repeats no call that has returned.
 func TestDurableStopped(t *testing.T) {
 	called, half := &tallies{}, make(chan struct{}, 1)
@@ -366,12 +380,16 @@ func TestDurableStopped(t *testing.T) {
 		},
 	})
 	front, _ := w.gateway(0)
-	_, stop := w.gateway(1, func(o *gateway.Options) { o.Grace = time.Millisecond })
+	watch := &attempts{}
+	_, stop := w.gateway(1, func(o *gateway.Options) { o.Grace, o.Watch = time.Millisecond, watch })
 	text, _ := w.call(front, `[{"type":"command","command":"jq","args":["-n","[range(1;61)|{id:.}]"]},
 		{"type":"tool","server":"shop","name":"post","for_each":true}]`, map[string]any{"durable": true, "wait": 0})
 	s := w.status(text)
 	<-half
 	stop()
+	if n := watch.ended.of("part false, left true, failed true"); n != 1 {
+		t.Errorf("got %v", watch.ended.n)
+	}
 	w.gateway(1)
 	text, failed := w.call(front, fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run), nil)
 	if !failed || !strings.Contains(text, "may have taken effect") || !strings.Contains(text, "item 30") {
@@ -587,10 +605,16 @@ func TestDurableGivenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	back, _ := w.gateway(1)
+	watch := &attempts{}
+	back, stop := w.gateway(1, func(o *gateway.Options) { o.Watch = watch })
 	text, failed := w.call(back, fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run), nil)
 	if !failed || !strings.Contains(text, "another version of mcsh has written it") {
 		t.Errorf("got %s", text)
+	}
+	stop()
+	want := map[string]int{"part false, left false, failed true": 4, "part false, left false, failed false": 1}
+	if !maps.Equal(watch.ended.n, want) {
+		t.Errorf("the attempts are %v, want %v", watch.ended.n, want)
 	}
 	w.engine.mu.Lock()
 	defer w.engine.mu.Unlock()

@@ -208,7 +208,9 @@ func (g *Gateway) workAt(ctx context.Context, engine Engine) error {
 			end(ErrGone) // calls that may change something get their time to end
 		})
 		defer stop()
+		ended := g.o.Watch.Job(engine == g.o.Durable.Shards)
 		err := g.attempt(ctx, engine, name, beat)
+		ended(errors.Is(err, errLeft), err)
 		switch {
 		case errors.Is(err, errLeft):
 			g.o.Log.Info("a durable run is left to other attempts", zap.String("job", name))

@@ -48,6 +48,8 @@ func (r *reached) Refused(_ string, err error) {
 	}
 }
 
+func (r *reached) Job(bool) func(bool, error) { return func(bool, error) {} }
+
 func (r *reached) all() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

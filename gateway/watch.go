@@ -36,6 +36,10 @@ type Watch interface {
 
 	// Refused observes a call that was refused before anything ran.
 	Refused(tool string, err error)
+
+	// Job observes the start of an attempt at a durable run, or at a part of a run, and returns a function for its end: left
+	// says that another attempt goes on.
+	Job(part bool) (ended func(left bool, err error))
 }
 
 // unwatched is the Watch that does nothing.
@@ -54,6 +58,8 @@ func (unwatched) Call(ctx context.Context, _, _, _ string, t stages.Trace) (cont
 func (unwatched) Asked(string, string, time.Duration, int, error) {}
 
 func (unwatched) Refused(string, error) {}
+
+func (unwatched) Job(bool) func(bool, error) { return func(bool, error) {} }
 
 // newRequest returns a random name for a call. Logs and traces have it in place of the run's id, which gives access to the
 // output.

@@ -41,6 +41,8 @@ func (m *Metrics) Touched() []*dto.MetricFamily {
 	m.results.WithLabelValues("s")
 	m.requests.WithLabelValues("/mcp", "POST", "200")
 	m.auth.WithLabelValues("forbidden")
+	m.jobs.WithLabelValues("run", "done")
+	m.jobsActive.WithLabelValues("run")
 	families, err := m.registry.Gather()
 	if err != nil {
 		panic(err)

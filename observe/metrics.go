@@ -24,6 +24,8 @@ type Metrics struct {
 	runsStarted, runsFinished, refused *prometheus.CounterVec
 	stages, bytesIn, bytesOut, limits  *prometheus.CounterVec
 	calls, results, requests, auth     *prometheus.CounterVec
+	jobs                               *prometheus.CounterVec
+	jobsActive                         *prometheus.GaugeVec
 	runTime, callTime                  *prometheus.HistogramVec
 	runsActive, callsActive            prometheus.Gauge
 	output, previewed                  prometheus.Counter
@@ -49,15 +51,15 @@ func NewMetrics(b Build, p Probes) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return factory.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	gauge := func(name, help string) prometheus.Gauge {
-		return factory.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return factory.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	histogram := func(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
 		return factory.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
 	}
 	m.runsStarted = counter("mcsh_runs_started_total", "Pipelines that began to run, and calls of tools by names of their own, by mode: run, dry_run or call.", "mode")
 	m.runsFinished = counter("mcsh_runs_finished_total", "Pipelines and calls of exposed tools that ended, by mode and code: OK, or that of the error.", "mode", "code")
-	m.runsActive = gauge("mcsh_runs_active", "Pipelines and calls of exposed tools that are running.")
+	m.runsActive = gauge("mcsh_runs_active", "Pipelines and calls of exposed tools that are running.").WithLabelValues()
 	m.runTime = histogram("mcsh_run_duration_seconds", "How long pipelines and calls of exposed tools ran, by mode.", runBuckets, "mode")
 	m.refused = counter("mcsh_calls_refused_total", "Calls of the gateway's own tools that were refused before anything ran, by tool and code.", "tool", "code")
 	m.stages = counter("mcsh_stages_total", "Stages of pipelines that ended, nested ones included, by type.", "type")
@@ -69,9 +71,12 @@ func NewMetrics(b Build, p Probes) *Metrics {
 	m.calls = counter("mcsh_tool_calls_total", "Calls of tools of the servers, by server and code: OK, or that of the error.", "server", "code")
 	m.callTime = histogram("mcsh_tool_call_duration_seconds", "How long calls of tools took, waiting for their turn included, by server.", callBuckets, "server")
 	m.results = counter("mcsh_tool_result_bytes_total", "Bytes of the results of tools, by server.", "server")
-	m.callsActive = gauge("mcsh_tool_calls_active", "Calls of tools that are under way.")
+	m.callsActive = gauge("mcsh_tool_calls_active", "Calls of tools that are under way.").WithLabelValues()
 	m.requests = counter("mcsh_http_requests_total", "Requests over HTTP that were answered, by route, method and status.", "route", "method", "status")
 	m.auth = counter("mcsh_auth_refusals_total", "Requests over HTTP that were refused, by reason: unauthenticated (401) or forbidden (403).", "reason")
+	m.jobs = counter("mcsh_durable_attempts_total",
+		"Attempts of this gateway at durable runs that ended, by kind (run, or part of one) and outcome: done, left to another attempt, or failed.", "kind", "outcome")
+	m.jobsActive = gauge("mcsh_durable_attempts_active", "Attempts of this gateway at durable runs that are under way, by kind: run, or part of one.", "kind")
 	m.calling = prometheus.NewRegistry()
 	m.calling.MustRegister(m.calls, m.callTime)
 	factory.NewGaugeVec(prometheus.GaugeOpts{Name: "mcsh_build_info", Help: "The program that runs; always 1."},

@@ -24,6 +24,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/store/storetest"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -130,6 +131,11 @@ func TestMetrics(t *testing.T) {
 // The metrics are named and described as Prometheus wants it, and the document lists them all and no others.
 func TestNames(t *testing.T) {
 	w := newWorld(t, observe.Watch{}, nil)
+	shared := observe.NewStoreMetrics()
+	w.metrics.AddStore(shared)
+	if err := shared.Watch(storetest.Directory(t)).Delete(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
 	w.run(w.connect(nil), `[`+list+`]`) // of a server that nobody has needed it is not known whether it is up
 	problems, err := promlint.NewWithMetricFamilies(w.metrics.Touched()).Lint()
 	if err != nil || len(problems) > 0 {

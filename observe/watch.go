@@ -106,6 +106,26 @@ func (w *Watch) Asked(method, server string, elapsed time.Duration, bytes int, e
 	}
 }
 
+// Job counts an attempt at a durable run, or at a part of a run.
+func (w *Watch) Job(part bool) (ended func(left bool, err error)) {
+	m, kind := w.Metrics, "run"
+	if part {
+		kind = "part"
+	}
+	m.jobsActive.WithLabelValues(kind).Inc()
+	return func(left bool, err error) {
+		outcome := "done"
+		switch {
+		case left:
+			outcome = "left"
+		case err != nil:
+			outcome = "failed"
+		}
+		m.jobsActive.WithLabelValues(kind).Dec()
+		m.jobs.WithLabelValues(kind, outcome).Inc()
+	}
+}
+
 // called counts a call of a server.
 func (m *Metrics) called(server string, elapsed time.Duration, bytes int, err error) {
 	code, label := codeOf(err), others

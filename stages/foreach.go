@@ -188,9 +188,9 @@ type each struct {
 	log    *itemLog
 	atOnce int // items
 
-	shard   *shard // nil: the run is not a part of a for_each
-	spreads bool   // workers run the items that do not run here
-	here    here   // if it spreads
+	shard   *shard     // nil: the run is not a part of a for_each
+	spreads bool       // workers run all items but the first
+	first   firstItems // if it spreads
 }
 
 // Mapping holds the choices of a for_each that do not depend on what it runs.

@@ -159,7 +159,7 @@ func (q *queue) leaves() bool {
 	switch {
 	case q.begun == 0:
 	case q.e.spreads:
-		q.left = q.e.here.over(q.begun, q.since)
+		q.left = q.e.first.over(q.begun, q.since)
 	case q.e.shard != nil:
 		calls := max(q.e.r.calls.Load(), int64(q.begun))
 		q.left = q.written >= q.e.shard.Output || calls >= q.e.shard.Calls || time.Since(q.since) > shardTime
