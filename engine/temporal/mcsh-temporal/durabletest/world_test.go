@@ -91,6 +91,13 @@ func (w *world) gatewayOf(servers object, jobs int, more ...string) *process {
 // serve starts a gateway with no other flags than these and where it listens.
 func (w *world) serve(servers object, flags ...string) *process {
 	w.Helper()
+	p, err := w.tryToServe(servers, flags...)
+	fine(w.T, err)
+	return p
+}
+
+func (w *world) tryToServe(servers object, flags ...string) (*process, error) {
+	w.Helper()
 	w.started++
 	dir := filepath.Join(w.dir, "gateway"+strconv.Itoa(w.started))
 	fine(w.T, os.Mkdir(dir, 0o700))
@@ -102,7 +109,9 @@ func (w *world) serve(servers object, flags ...string) *process {
 	command.Dir = dir
 	command.Env = slices.Concat(os.Environ(), w.env, []string{"MCSH_STATE=off", "MCSH_SANDBOX=local", "TMPDIR=" + dir})
 	p, err := start(command, " listens on ")
-	fine(w.T, err)
+	if err != nil {
+		return nil, err
+	}
 	w.Cleanup(func() {
 		_ = p.Process.Signal(syscall.SIGCONT) // of one that is stopped; it may have ended
 		p.kill()
@@ -110,7 +119,7 @@ func (w *world) serve(servers object, flags ...string) *process {
 			w.Logf("a gateway with the flags %q said:\n%s", flags, p.log())
 		}
 	})
-	return p
+	return p, nil
 }
 
 // An agent is an MCP client of a gateway.
