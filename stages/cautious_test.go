@@ -1,11 +1,14 @@
 package stages_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +16,19 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/store/storetest"
 )
+
+// looks are what the command look does with the number of an item, by its argument, the name of a test.
+var looks sync.Map
+
+func init() {
+	commands["look"] = func(args []string, in *bufio.Scanner, out io.Writer) error {
+		in.Scan()
+		look, _ := looks.Load(args[0])
+		text, err := look.(func(string) (string, error))(in.Text())
+		fmt.Fprintln(out, text)
+		return err
+	}
+}
 
 // TestCautious: a cautious run has one item under way. The run that continues it after the end of its process does not run that one again,
 // nor do later ones; the others run as ever.
@@ -23,29 +39,33 @@ func TestCautious(t *testing.T) {
 		"skip":     {`"type":"tool","server":"demo","name":"look"`, "skip"},
 		"fail":     {`"type":"tool","server":"demo","name":"look"`, "fail"},
 		"a stage":  {`"type":"for_each","stages":[{"type":"tool","server":"demo","name":"look"},{"type":"command","command":"upper"}]`, "collect"},
+		"mapped":   {`"type":"command","command":"look","args":["TEST"]`, "collect"},
 		"commands": {`"type":"for_each","stages":[{"type":"command","command":"upper"},{"type":"tool","server":"demo","name":"look"}]`, "collect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			shared := storetest.Directory(t)
 			dying, after := newKept(t, runs.Options{Shared: shared}), newKept(t, runs.Options{Shared: shared})
+			dying.maps, after.maps = true, true
 			at := make(chan int, 100)
-			look := func(ctx context.Context, args map[string]any) (string, error) {
-				var x int
-				fmt.Sscan(fmt.Sprint(args["x"]), &x)
-				if at <- x; x == seven {
+			ctx, end := context.WithCancel(t.Context())
+			look := func(x string) (string, error) {
+				n, _ := strconv.Atoi(x)
+				if at <- n; n == seven {
 					<-ctx.Done()
 				}
 				return "done", ctx.Err()
 			}
-			dying.add("look", reads, "x", look)
-			after.add("look", reads, "x", func(_ context.Context, args map[string]any) (string, error) {
-				if fmt.Sprint(args["x"]) == fmt.Sprint(seven) {
+			lookAgain := func(x string) (string, error) {
+				if x == strconv.Itoa(seven) {
 					t.Error("it is called again")
 				}
 				return "done", nil
-			})
-			body := c.body
+			}
+			looks.Store(t.Name(), look)
+			dying.add("look", reads, "x", func(_ context.Context, args map[string]any) (string, error) { return look(fmt.Sprint(args["x"])) })
+			after.add("look", reads, "x", func(_ context.Context, args map[string]any) (string, error) { return lookAgain(fmt.Sprint(args["x"])) })
+			body := strings.ReplaceAll(c.body, "TEST", t.Name())
 			if !strings.Contains(body, "for_each") {
 				body += `,"for_each":true`
 			}
@@ -53,7 +73,6 @@ func TestCautious(t *testing.T) {
 			if errs != nil {
 				t.Fatal(errs)
 			}
-			ctx, end := context.WithCancel(t.Context())
 			ended, run := make(chan error, 1), make(chan string, 1)
 			go func() {
 				_, err := p.Run(ctx, nil, io.Discard, stages.RunOptions{Kept: func(id string) { run <- id }, KeepClaim: true, Cautious: time.Hour})
@@ -66,6 +85,7 @@ func TestCautious(t *testing.T) {
 				}
 			}
 			id := <-run
+			looks.Store(t.Name(), lookAgain)
 			for range 2 {
 				if _, err := after.deps.Runs.(*runs.Caller).TakeOver(t.Context(), id); err != nil {
 					t.Fatal(err)
