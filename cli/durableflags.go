@@ -46,7 +46,7 @@ type durableFlags struct {
 	apiKey             string // file
 	tls                bool
 	runs               string // which are durable
-	jobs               int
+	jobs, concurrency  int
 }
 
 // Values of --durable.
@@ -54,6 +54,9 @@ const (
 	durableAsked  = "asked"
 	durableAlways = "always"
 )
+
+// mostConcurrency bounds --durable-concurrency: a gateway waits for that many items, and holds the shards that they are in.
+const mostConcurrency = 1024
 
 // temporalVariable replaces --temporal.
 const temporalVariable = "MCSH_TEMPORAL"
@@ -63,6 +66,7 @@ func (f *durableFlags) add(cmd *cobra.Command) {
 	f.addEngine(cmd)
 	f.flags.StringVar(&f.runs, "durable", durableAsked, "which runs of agents are durable: asked (those with durable: true) or always")
 	f.flags.IntVar(&f.jobs, "durable-jobs", 4, "durable runs, and parts of them, that this gateway does at once; 0 leaves them to others")
+	f.flags.IntVar(&f.concurrency, "durable-concurrency", gateway.DefaultSpreadConcurrency, "items of a for_each that workers run at once, where it only reads and names no concurrency")
 }
 
 // addEngine adds the flags that say where the engine is.
@@ -85,6 +89,8 @@ func (f *durableFlags) connect(ctx context.Context, p *program, shared store.Sto
 		return nil, usageError("write asked or always", "--durable %s: unknown", f.runs)
 	case f.jobs < 0:
 		return nil, usageError("--durable-jobs 0 leaves durable runs to others", "--durable-jobs %d is below zero", f.jobs)
+	case f.concurrency < 1 || f.concurrency > mostConcurrency:
+		return nil, usageError(fmt.Sprintf("give a number from 1 to %d", mostConcurrency), "--durable-concurrency %d is out of range", f.concurrency)
 	}
 	wanted, err := f.resolve(p)
 	switch {
@@ -103,6 +109,7 @@ func (f *durableFlags) connect(ctx context.Context, p *program, shared store.Sto
 		debug.SetGCPercent(durableGCPercent)
 	}
 	o.Engine, o.Shards, o.Slots, o.Always = engines.Runs, engines.Shards, f.jobs, f.runs == durableAlways
+	o.SpreadConcurrency = f.concurrency
 	log.Info("durable runs are done by Temporal at "+f.address, zap.Int("jobs", f.jobs))
 	return engines.Close, nil
 }

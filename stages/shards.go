@@ -22,7 +22,7 @@ const (
 	shardLeast  = 16
 	shardItems  = 10_000           // at most
 	shardWork   = 2 * time.Second  // that it is made for, as far as the first items tell
-	shardBytes  = 4 << 20          // of items
+	shardBytes  = 4 << 20          // of items, and fewer where more than 8 shards run at once
 	shardTime   = 45 * time.Second // after which it begins no item; the others become another shard
 	shardOutput = 16 << 20         // bytes, likewise
 	shardAtOnce = 8                // items, where the for_each allows so many
@@ -128,7 +128,8 @@ func (s *spreading) fill(ctx context.Context, lanes chan<- *lane, slots chan str
 func (s *spreading) next() (*lane, error) {
 	l := &lane{before: s.q.begun, done: make(chan struct{})}
 	size := s.log.shards.size(l.before, s.size)
-	for len(l.items) < size && l.bytes < shardBytes {
+	most := min(shardBytes, 8*shardBytes/int64(s.atOnce))
+	for len(l.items) < size && l.bytes < most {
 		el, err := s.q.in.next()
 		if err == io.EOF {
 			break
