@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/gob"
 	"io"
@@ -28,8 +27,12 @@ func (s shards) Continue(ctx context.Context, run string, choices stages.Overrid
 	g := s.g
 	for {
 		last, ended, err := g.lastShard(ctx, run)
-		if err != nil || ended != nil && ended.Err == nil {
-			return *cmp.Or(ended, new(stages.Ended)), err
+		switch {
+		case err != nil:
+			return stages.Ended{}, err
+		case ended != nil && ended.Err == nil:
+			ended.Before = true
+			return *ended, nil
 		}
 		j := job{Run: run, Choices: choices, Begun: time.Now(), Timeout: g.o.Durable.Longest(), Caller: s.caller, Trace: s.trace, Shard: true}
 		j.Pipeline = resuming(run, choices)

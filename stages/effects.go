@@ -49,6 +49,7 @@ type pastEffect struct {
 type effectLog struct {
 	r       *Run
 	earlier map[string][]pastEffect // by key
+	lists   map[string]Place        // the for_each of each shard of the run that is continued
 	fatal   map[string]bool         // keys of items with which an earlier run has ended, see [Run.cautious]
 	tasks   taskList
 	unknown error // why effects of earlier runs are not known: then there may be no other
@@ -147,8 +148,15 @@ func (l *effectLog) take(ctx context.Context, e pastEffect, resumed *resumption,
 	case e.List != "" && resumed == nil && changes && l.unknown == nil:
 		return l.inherit(ctx, e.List, nil, changes)
 	case e.List != "":
-		l.write(pastEffect{List: e.List})
-		return nil
+		l.write(pastEffect{List: e.List, Each: e.Each})
+		if resumed == nil {
+			return nil
+		}
+		if l.lists == nil {
+			l.lists = map[string]Place{}
+		}
+		l.lists[e.List] = e.Each
+		return l.r.hold(e.size())
 	case e.Key == "": // it has changed nothing
 		return nil
 	case e.Fatal && resumed != nil:
@@ -307,8 +315,56 @@ func (l *effectLog) add(ctx context.Context, e pastEffect) {
 	l.write(e)
 }
 
-// addShard adds the effects of a shard, before it runs.
-func (l *effectLog) addShard(run string) { l.write(pastEffect{List: run}) }
+// addShard adds the effects of a shard of a for_each, before it runs.
+func (l *effectLog) addShard(run string, each Place) { l.write(pastEffect{List: run, Each: each}) }
+
+// lacksShard reports whether the run that is continued had a shard of a for_each that is not among the known ones.
+func (l *effectLog) lacksShard(each Place, known map[int]shardLine) bool {
+	if l == nil {
+		return false
+	}
+	runs := map[string]bool{}
+	for _, line := range known {
+		runs[line.Run] = true
+	}
+	for run, of := range l.lists {
+		if of == each && !runs[run] {
+			return true
+		}
+	}
+	return false
+}
+
+// lastItem returns the number of the last item of a for_each with an effect that an earlier run has caused, or 0.
+func (l *effectLog) lastItem(each Place) (n int) {
+	if l == nil {
+		return 0
+	}
+	for _, list := range l.earlier {
+		for _, e := range list {
+			if e.Each == each {
+				n = max(n, e.Item)
+			}
+		}
+	}
+	return n
+}
+
+// ofOthers reports whether there are effects of runs that this one does not continue, or whether that is not known. Workers do not know
+// these effects, and could repeat them.
+func (l *effectLog) ofOthers() bool {
+	if l == nil {
+		return false
+	}
+	for _, list := range l.earlier {
+		for _, e := range list {
+			if e.Place == "" {
+				return true
+			}
+		}
+	}
+	return l.unknown != nil
+}
 
 // cause notes that this run has changed something, or may have.
 func (l *effectLog) cause() {

@@ -189,8 +189,10 @@ type each struct {
 	atOnce int // items
 
 	shard   *shard     // nil: the run is not a part of a for_each
-	spreads bool       // workers run all items but the first
+	spreads bool       // workers run the items behind the first ones
 	first   firstItems // if it spreads
+
+	begunBefore int // items that an earlier run of this one had begun, as far as they have come to anything
 }
 
 // Mapping holds the choices of a for_each that do not depend on what it runs.

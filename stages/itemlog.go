@@ -131,6 +131,19 @@ func (l *itemLog) verify(number int, el element) {
 	}
 }
 
+// last returns the number of the last item that an earlier run has kept, or 0.
+func (l *itemLog) last() (n int) {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for number := range l.known {
+		n = max(n, number)
+	}
+	return n
+}
+
 // entry returns what is kept of an item, if it is.
 func (l *itemLog) entry(number int) (e entry, ok bool) {
 	if l == nil {

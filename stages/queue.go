@@ -35,14 +35,16 @@ type queue struct {
 	err      error     // the first failure
 	begun    int       // items begun
 	written  int64     // bytes of results
-	since    time.Time // when the first item began
+	ran      int       // items begun whose results an earlier run has not kept
+	since    time.Time // when the first of them began
+	until    time.Time // when the others were left
 	untried  int       // of those, items that were only on their way to what runs them when everything ended
 	ok       int       // items that succeeded
 	failed   int       // items that failed, tolerated or not
 }
 
 func newQueue(e *each, cancel context.CancelCauseFunc, in *items) *queue {
-	q := &queue{e: e, cancel: cancel, in: in, room: e.atOnce}
+	q := &queue{e: e, cancel: cancel, in: in, room: e.atOnce, since: time.Now()}
 	q.place.L, q.result.L = &q.mu, &q.mu
 	if e.many != nil && e.atOnce > 1 && !e.r.cautious() && !e.r.effects.knowsFatal() { // else none begins before the one before it has ended
 		q.many, q.room = e.many, ahead
@@ -119,6 +121,11 @@ func (q *queue) dispatch(ctx context.Context) {
 			q.leave(it, false, err)
 			continue
 		}
+		q.mu.Lock()
+		if q.ran++; q.ran == 1 {
+			q.since = time.Now()
+		}
+		q.mu.Unlock()
 		hand(it)
 	}
 }
@@ -160,9 +167,12 @@ func (q *queue) leaves() bool {
 	case q.begun == 0:
 	case q.e.spreads:
 		q.left = q.e.first.over(q.begun, q.since)
-	case q.e.shard != nil:
+	case q.e.shard != nil && q.begun+q.e.shard.Before >= q.e.begunBefore: // the next shard would not know what became of those
 		calls := max(q.e.r.calls.Load(), int64(q.begun))
 		q.left = q.written >= q.e.shard.Output || calls >= q.e.shard.Calls || time.Since(q.since) > shardTime
+	}
+	if q.left {
+		q.until = time.Now()
 	}
 	return q.left
 }
@@ -180,9 +190,6 @@ func (q *queue) next() (*item, error) {
 	}
 	if err := q.e.r.hold(int64(len(el.data))); err != nil {
 		return nil, err
-	}
-	if q.begun == 0 {
-		q.since = time.Now()
 	}
 	q.begun++
 	q.active++
@@ -501,6 +508,7 @@ func (e *each) checked(in io.Reader, data *header) (*spool, error) {
 	if e.shard != nil {
 		before = e.shard.Before
 	}
+	check := e.shardCheck()
 	for n := 0; ; n++ {
 		el, err := s.next()
 		if err == nil && n == limits.Items {
@@ -508,9 +516,12 @@ func (e *each) checked(in io.Reader, data *header) (*spool, error) {
 		}
 		if err == nil {
 			e.log.verify(before+n+1, el)
+			err = check.add(n, el)
 		}
 		if err == io.EOF {
-			return kept, nil
+			if err = check.end(); err == nil {
+				return kept, nil
+			}
 		}
 		if err != nil {
 			kept.Close()

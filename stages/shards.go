@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,6 +39,7 @@ type Ended struct {
 	Run    string // that has the outputs
 	Stages []StageReport
 	Err    *Error // nil: it succeeded
+	Before bool   // it had ended before it was to be continued
 }
 
 // A shard is what the plan of a run has besides, if that is a part of a for_each.
@@ -55,6 +55,8 @@ type lane struct {
 	before int
 	items  []element
 	bytes  int64
+	lane   int    // items before its first, which may have run
+	sum    []byte // of all its items
 
 	runs []string // with the outputs
 	done chan struct{}
@@ -78,15 +80,14 @@ func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
 	atOnce, items := e.r.deps.Spread.atOnce(e.forEach)
 	s := &spreading{each: e, q: q, out: out, atOnce: atOnce, read: q.in.r.Buffered()}
 	s.choices = Overrides{Concurrency: items, OnError: e.OnError, Retries: e.Retries}
-	perItem := max(time.Since(q.since)*time.Duration(e.atOnce)/time.Duration(q.begun*items), 1)
-	s.size = cmp.Or(e.r.deps.Spread.Items, max(shardLeast, min(int(shardWork/perItem), shardItems)))
+	s.size = cmp.Or(e.r.deps.Spread.Items, s.sizeFor(items))
 	s.raw = completed(e.m.step.raw, fmt.Appendf(nil, `{"concurrency": %d}`, items))
 	lanes, slots := make(chan *lane, 4*atOnce), make(chan struct{}, atOnce)
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() {
 		defer close(lanes)
-		s.fill(ctx, lanes, slots, &running)
+		s.fail(s.fill(ctx, lanes, slots, &running))
 	})
 	for l := range lanes {
 		select {
@@ -101,18 +102,27 @@ func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
 	return s.failure(ctx)
 }
 
+// sizeFor returns how many items a shard gets, so many of which run at once: as the pace of those tells that have run here.
+func (s *spreading) sizeFor(atOnce int) int {
+	if s.q.ran == 0 {
+		return spreadLeast
+	}
+	perItem := max(s.q.until.Sub(s.q.since)*time.Duration(s.each.atOnce)/time.Duration(s.q.ran*atOnce), 1)
+	return max(shardLeast, min(int(shardWork/perItem), shardItems))
+}
+
 // fill reads the items and starts lanes.
-func (s *spreading) fill(ctx context.Context, lanes chan<- *lane, slots chan struct{}, running *sync.WaitGroup) {
+func (s *spreading) fill(ctx context.Context, lanes chan<- *lane, slots chan struct{}, running *sync.WaitGroup) (err error) {
+	defer recovered(&err)
 	for ctx.Err() == nil {
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
-			return
+			return nil
 		}
 		l, err := s.next()
-		s.fail(err)
 		if l == nil || err != nil {
-			return
+			return err
 		}
 		lanes <- l
 		running.Go(func() {
@@ -122,6 +132,7 @@ func (s *spreading) fill(ctx context.Context, lanes chan<- *lane, slots chan str
 			s.r.release(l.bytes)
 		})
 	}
+	return nil
 }
 
 // next reads the items of the next lane; nil: there are no more.
@@ -151,6 +162,7 @@ func (s *spreading) next() (*lane, error) {
 	if len(l.items) == 0 {
 		return nil, nil
 	}
+	l.lane, l.sum = l.before, sumOf(l.items)
 	read := s.q.in.r.Buffered()
 	more := int64(read - s.read + bytesOf(l.items))
 	s.m.count(func(r *StageReport) { r.ahead += more })
@@ -167,7 +179,8 @@ func bytesOf(list []element) (n int) {
 }
 
 // run has workers run the items of a lane.
-func (s *spreading) run(ctx context.Context, l *lane) error {
+func (s *spreading) run(ctx context.Context, l *lane) (err error) {
+	defer recovered(&err)
 	for len(l.items) > 0 {
 		run, calls, err := s.submit(ctx, l)
 		if err != nil {
@@ -180,6 +193,9 @@ func (s *spreading) run(ctx context.Context, l *lane) error {
 		var report StageReport
 		if len(ended.Stages) > 0 {
 			report = ended.Stages[len(ended.Stages)-1]
+		}
+		if ended.Before {
+			report = report.resumed()
 		}
 		n := int(report.Items)
 		if err := s.count(report, bytesOf(l.items[:max(0, min(n, len(l.items)))]), calls); err != nil {
@@ -195,76 +211,6 @@ func (s *spreading) run(ctx context.Context, l *lane) error {
 	}
 	l.items = nil // the lane may wait for those before it
 	return nil
-}
-
-// A shardLog names the shards of a for_each, for the run that continues this one.
-type shardLog struct {
-	known  map[int]shardLine // of the run that is continued, by the items before them
-	starts []int             // the keys of known, sorted
-
-	mu  sync.Mutex
-	out io.Writer // guarded by mu
-	end func(string)
-}
-
-// A shardLine is a line of the log of shards.
-type shardLine struct {
-	Before int    `json:"before"` // items of the for_each that precede its own
-	Items  int    `json:"items"`
-	Run    string `json:"run"`
-}
-
-func shardsName(place Place) string { return string(place) + " shards" }
-
-// knownShards reads the log of the run that is continued; nil: it has none.
-func (r *Run) knownShards(place Place) (known map[int]shardLine, err error) {
-	if r.resumed == nil {
-		return nil, nil
-	}
-	data, _, release := r.deps.Runs.Open(r.resumed.id, shardsName(place))
-	defer release()
-	if data == nil || data.Size() == 0 {
-		return nil, nil
-	}
-	known = map[int]shardLine{}
-	for lines := json.NewDecoder(data); ; {
-		var l shardLine
-		if err := lines.Decode(&l); err == io.EOF || err == io.ErrUnexpectedEOF {
-			return known, nil
-		} else if err != nil {
-			return nil, unreadable(err)
-		}
-		known[l.Before] = l
-	}
-}
-
-// newShardLog begins a log with the known shards: the run may end before it comes to their items, and be continued itself.
-func (r *Run) newShardLog(place Place, known map[int]shardLine) *shardLog {
-	l := &shardLog{known: known, starts: slices.Sorted(maps.Keys(known))}
-	l.out, l.end = r.deps.Runs.Create(r.record.id, shardsName(place), true)
-	for _, before := range l.starts {
-		l.note(known[before])
-	}
-	return l
-}
-
-func (l *shardLog) note(line shardLine) {
-	text, _ := json.Marshal(line) // it has no values that JSON lacks
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, _ = l.out.Write(append(text, '\n'))
-}
-
-// size returns how many items the shard behind so many items has: as many as it had, or at most most, and none of the next known one.
-func (l *shardLog) size(before, most int) int {
-	at, known := slices.BinarySearch(l.starts, before)
-	switch {
-	case known:
-		return l.known[before].Items
-	case at < len(l.starts):
-		return min(most, l.starts[at]-before)
-	}
-	return most
 }
 
 // submit stores the items of a lane as a run that has not begun, unless an earlier run has submitted the same items there. calls counts
@@ -307,9 +253,9 @@ func (s *spreading) store(ctx context.Context, l *lane, calls int64) (run string
 	if err := runs.Publish(ctx, p.id); err != nil {
 		return "", storeError(err)
 	}
-	s.log.shards.note(shardLine{l.before, len(l.items), p.id})
+	s.log.shards.note(shardLine{l.before, len(l.items), p.id, l.lane, l.sum})
 	if s.changes {
-		s.r.effects.addShard(p.id)
+		s.r.effects.addShard(p.id, s.m.step.place)
 	}
 	if err := runs.Flush(ctx, s.r.record.id); err != nil { // else a continuation of this run could submit the items again
 		return "", storeError(err)
@@ -319,40 +265,20 @@ func (s *spreading) store(ctx context.Context, l *lane, calls int64) (run string
 
 // submitted returns the run with the items of a lane that an earlier run has submitted; empty: there is none.
 func (s *spreading) submitted(ctx context.Context, l *lane) (run string, err error) {
-	known := s.log.shards.known[l.before].Run
-	if known == "" {
+	known, ok := s.log.shards.known[l.before]
+	if !ok {
 		return "", nil
 	}
-	p, err := findRun(ctx, s.r.deps.Runs, known)
+	_, err = findRun(ctx, s.r.deps.Runs, known.Run)
 	switch {
 	case Unkept(err):
 		return "", err
-	case err == nil && s.same(p, l):
-		return known, nil
+	case err == nil && bytes.Equal(known.Sum, l.sum):
+		return known.Run, nil
 	case s.changes:
-		return "", ofRun(Errorf(Denied, "find out what was changed (with a tool that reads), and do the rest in a pipeline without from",
-			"workers have run items %d and on of the for_each, which are others now or are not kept any more: calls could be repeated", l.before+1))
+		return "", known.unusable()
 	}
 	return "", nil
-}
-
-// same reports whether a shard has the items of a lane.
-func (s *spreading) same(p storedRun, l *lane) bool {
-	data, _, release := p.runs.Open(p.id, outputName(1))
-	defer release()
-	if data == nil {
-		return false
-	}
-	there := newItems(data, s.r.deps.Limits.Item, nil)
-	there.mode = (*items).frame
-	for _, el := range l.items {
-		other, err := there.next()
-		if err != nil || other.text != el.text || string(other.data) != string(el.data) {
-			return false
-		}
-	}
-	_, err := there.next()
-	return err == io.EOF
 }
 
 // collect writes the results of a lane.
@@ -374,12 +300,12 @@ func (s *spreading) collect(ctx context.Context, l *lane) error {
 // count adds what a shard has done, with items of so many bytes, to the report of the for_each. calls are those that it might make.
 func (s *spreading) count(r StageReport, bytes int, calls int64) error {
 	s.q.mu.Lock()
-	s.q.ok, s.q.failed = s.q.ok+int(r.OK), s.q.failed+int(r.Failed)
+	s.q.ok, s.q.failed = s.q.ok+int(r.OK+r.Resumed), s.q.failed+int(r.Failed)
 	made := s.r.calls.Add(Report{Stages: []StageReport{r}}.AllCalls())
 	s.calls -= calls
 	s.q.mu.Unlock()
 	s.m.absorb(r, bytes)
-	s.r.items.Add(r.OK + r.Failed)
+	s.r.items.Add(r.OK + r.Resumed + r.Failed)
 	if made > int64(s.r.deps.Limits.Calls) {
 		return s.r.called()
 	}
@@ -425,13 +351,18 @@ func (s *spreading) failure(ctx context.Context) error {
 func writeFrames(out io.Writer, list []element) {
 	var b []byte
 	for _, el := range list {
-		size := uint64(len(el.data)) << 1
-		if el.text {
-			size |= 1
-		}
-		b = append(binary.AppendUvarint(b[:0], size), el.data...)
+		b = el.frame(b[:0])
 		_, _ = out.Write(b) // it does not fail
 	}
+}
+
+// frame appends the item to b.
+func (el element) frame(b []byte) []byte {
+	size := uint64(len(el.data)) << 1
+	if el.text {
+		size |= 1
+	}
+	return append(binary.AppendUvarint(b, size), el.data...)
 }
 
 // frame reads an item of a shard.
@@ -493,6 +424,14 @@ func (m *Meter) absorb(r StageReport, bytes int) {
 		return
 	}
 	m.spread.add(r)
+}
+
+// resumed returns what the report on a for_each of an earlier run is in the run that uses its results.
+func (r StageReport) resumed() StageReport {
+	return StageReport{
+		Place: r.Place, Label: r.Label, Items: r.Items, Resumed: r.OK + r.Resumed,
+		Failed: r.Failed, Skipped: r.Skipped, Messages: r.Messages, OtherMessages: r.OtherMessages,
+	}
 }
 
 // movedTo returns the report on a stage of a shard with the places of the run that it is a part of.

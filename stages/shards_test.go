@@ -39,11 +39,14 @@ func (w *workers) Continue(ctx context.Context, run string, choices stages.Overr
 	ended, known := w.done[run]
 	w.mu.Unlock()
 	if known && ended.Err == nil {
+		ended.Before = true
 		return ended, nil
 	}
 	last := cmp.Or(ended.Run, run)
-	if n := w.runs.Add(1); w.fail != nil && w.fail(n) != nil {
-		return ended, w.fail(n)
+	if n := w.runs.Add(1); w.fail != nil {
+		if err := w.fail(n); err != nil {
+			return ended, err
+		}
 	}
 	apart := context.WithoutCancel(ctx)
 	p, errs := stages.Compile(apart, []byte("["+choices.ResumeStage(last)+"]"), w.deps)
@@ -238,8 +241,8 @@ func TestShardsTotal(t *testing.T) {
 	}
 }
 
-// spreadOnce runs n items with effects in shards, of which that with one item fails, and returns the run.
-func spreadOnce(t *testing.T, k *kept, n int, called *sync.Map, bad string) (run string) {
+// spreadOnce runs 100 items with effects in shards, of which that with one item fails, and returns the run.
+func spreadOnce(t *testing.T, k *kept, called *sync.Map, bad string) (run string) {
 	t.Helper()
 	k.add("post", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
 		x := fmt.Sprint(args["x"])
@@ -251,8 +254,8 @@ func spreadOnce(t *testing.T, k *kept, n int, called *sync.Map, bad string) (run
 		}
 		return x, nil
 	})
-	_, _, err := k.run(t, fmt.Sprintf(`[{"type":"tool","server":"demo","name":"numbers","args":{"n":%d}},
-		{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":16}]`, n))
+	_, _, err := k.run(t, `[{"type":"tool","server":"demo","name":"numbers","args":{"n":100}},
+		{"type":"tool","server":"demo","name":"post","for_each":true,"concurrency":16}]`)
 	e, ok := errors.AsType[*stages.Error](err)
 	if !ok || !e.Resume || e.Item == 0 {
 		t.Fatalf("got %v", err)
@@ -267,7 +270,7 @@ func TestShardsOverridden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k, _ := newSpread(t, storetest.Directory(t))
 			var called sync.Map
-			run := spreadOnce(t, k, 100, &called, "30")
+			run := spreadOnce(t, k, &called, "30")
 			out, _, err := k.run(t, "["+stages.ResumeStage(run, change)+"]")
 			if err != nil || strings.Count(out, "\n") != 99 {
 				t.Fatalf("got %v, %d lines", err, strings.Count(out, "\n"))
@@ -288,35 +291,6 @@ func TestSpreadAfter(t *testing.T) {
 	}
 }
 
-// TestSpreadFromElsewhere: a run that is continued where spreading begins sooner or later than before repeats none of its calls.
-func TestSpreadFromElsewhere(t *testing.T) {
-	for name, c := range map[string]struct {
-		first, again stages.Spread
-		items        int
-		bad          string
-		shards       bool // at the end
-	}{
-		"sooner": {stages.Spread{From: 200}, stages.Spread{From: 200, After: 1}, 150, "140", false},
-		"later":  {stages.Spread{From: 5}, stages.Spread{From: 70}, 100, "30", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			k, w := newSpread(t, storetest.Directory(t))
-			spread := func(s stages.Spread) {
-				s.Workers, s.Concurrency, s.Items = w, 64, 7
-				k.deps.Spread = s
-			}
-			var called sync.Map
-			spread(c.first)
-			run := spreadOnce(t, k, c.items, &called, c.bad)
-			spread(c.again)
-			out, _, err := k.run(t, "["+stages.ResumeStage(run, `"on_error": "skip"`)+"]")
-			if lines, shards := strings.Count(out, "\n"), w.runs.Load(); err != nil || lines != c.items-1 || shards > 0 != c.shards {
-				t.Errorf("%v, %d lines, %d shards", err, lines, shards)
-			}
-		})
-	}
-}
-
 // TestShardsBehindFrom: another pipeline behind a run with shards repeats none of their calls, nor one behind a run that has only read
 // what that has produced; nor does it call anything where the shards are not kept any more.
 func TestShardsBehindFrom(t *testing.T) {
@@ -334,7 +308,7 @@ func TestShardsBehindFrom(t *testing.T) {
 				return nil
 			}
 			var called sync.Map
-			run := spreadOnce(t, k, 100, &called, "30")
+			run := spreadOnce(t, k, &called, "30")
 			before := 0
 			called.Range(func(any, any) bool { before++; return true })
 			if c.between {
@@ -408,7 +382,7 @@ func TestShardsFailClosed(t *testing.T) {
 				maps.Copy(shards, s.written)
 				return nil
 			}
-			resume := "[" + stages.ResumeStage(spreadOnce(t, k, 100, &called, "30"), `"on_error": "skip"`) + "]"
+			resume := "[" + stages.ResumeStage(spreadOnce(t, k, &called, "30"), `"on_error": "skip"`) + "]"
 			c.change(k, s, shards)
 			_, _, err := k.run(t, resume)
 			if e, ok := errors.AsType[*stages.Error](err); !ok || e.Code != c.want {
@@ -422,7 +396,7 @@ func TestShardsFailClosed(t *testing.T) {
 func TestShardsClaim(t *testing.T) {
 	k, w := newSpread(t, storetest.Directory(t))
 	var called sync.Map
-	first := spreadOnce(t, k, 100, &called, "30")
+	first := spreadOnce(t, k, &called, "30")
 	w.fail = func(int64) error { return stages.Errorf(stages.ServerUnavailable, "", "the workers are gone") }
 	resume := "[" + stages.ResumeStage(first) + "]"
 	if _, _, err := k.run(t, resume); err == nil {

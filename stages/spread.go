@@ -24,8 +24,10 @@ func (s Spread) atOnce(f *forEach) (shards, items int) {
 	if !f.given && most > 1 && !f.changes {
 		most = max(most, s.Concurrency)
 	}
-	items = min(f.Concurrency, shardAtOnce)
-	return most / items, items
+	if shards = most / min(f.Concurrency, shardAtOnce); shards < 2 {
+		return shards, most
+	}
+	return shards, most / shards
 }
 
 // canSpread reports whether workers can run the items of a for_each behind the first ones. onward are the steps behind it. With
@@ -41,6 +43,8 @@ func (d Deps) canSpread(s *Step, onward []*Step, again bool) bool {
 		case inner.Command != nil && (d.Files != nil || len(inner.Nested) > 0): // it may read files of this workspace, or inputs that run once
 			return false
 		case inner.Changes && inner.tool == nil && len(inner.Nested) == 0: // it saves files
+			return false
+		case inner.tool != nil && inner.Changes && s.each.Distinct != nil && *s.each.Distinct: // a call would be made once in each shard
 			return false
 		}
 	}
@@ -59,9 +63,13 @@ func (e *each) bindShards(s *Step, onward []*Step) error {
 	if err != nil {
 		return err
 	}
-	switch e.spreads = r.deps.canSpread(s, onward, known != nil); {
-	case e.spreads:
-		e.log.shards = r.newShardLog(s.place, known)
+	e.begunBefore = max(e.log.last(), r.effects.lastItem(s.place))
+	switch {
+	case e.changes && r.effects.lacksShard(s.place, known):
+		return Errorf(Denied, "find out what was changed (with a tool that reads), and do the rest in a pipeline without from",
+			"which items of the for_each workers have run is not known any more, and their calls could be repeated")
+	case r.deps.canSpread(s, onward, known != nil) && !(e.changes && r.effects.ofOthers()):
+		e.spreads, e.log.shards = true, r.newShardLog(s.place, known)
 		e.first = e.runsFirst()
 	case known != nil && e.changes:
 		return Errorf(Denied, "continue the run where the gateway has workers, with the same configuration",
@@ -70,26 +78,24 @@ func (e *each) bindShards(s *Step, onward []*Step) error {
 	return nil
 }
 
-// firstItems are those of a for_each that run in this process: most of them, or fewer once a time is over. Workers run the others.
+// firstItems are those of a for_each that run in this process: at least least, and up to most until some time is over. Workers run the
+// others.
 type firstItems struct {
-	most  int
-	after time.Duration // 0: for ever
+	least, most int
+	time        time.Duration
 }
 
-// runsFirst returns which items run here. Those that an earlier run has begun here do so again, since the shards do not know what they
-// came to; no item of its shards does.
+// runsFirst returns which items run here. Workers do not know what became of items that an earlier run had begun here, so these run here
+// again; no item of a known shard does.
 func (e *each) runsFirst() firstItems {
 	spread := e.r.deps.Spread
-	switch starts := e.log.shards.starts; {
-	case len(starts) > 0:
-		return firstItems{most: starts[0]}
-	case len(e.log.known) > 0 || e.r.effects.follows():
-		return firstItems{most: spread.From}
+	if starts := e.log.shards.starts; len(starts) > 0 {
+		return firstItems{starts[0], starts[0], 0}
 	}
-	return firstItems{spread.From, cmp.Or(spread.After, time.Second)}
+	return firstItems{max(min(spreadLeast, spread.From), e.begunBefore), spread.From, cmp.Or(spread.After, time.Second)}
 }
 
 // over reports whether the items that have not begun are left to workers.
 func (f firstItems) over(begun int, since time.Time) bool {
-	return begun >= f.most || f.after > 0 && begun >= spreadLeast && time.Since(since) > f.after
+	return begun >= f.least && (begun >= f.most || time.Since(since) > f.time)
 }
