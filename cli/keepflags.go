@@ -42,7 +42,8 @@ func (p *program) openKept(o runs.Options, s settings, log *zap.Logger) (*runs.S
 	if o.TTL <= 0 || o.Output <= 0 || o.Head <= 0 {
 		return nil, usageError("--keep-total 0 keeps nothing", "--keep-for, --keep-stage and --keep-memory must be above zero")
 	}
-	o.Dir, o.Share, o.Beside = p.scratchDir(), s.shares.runs, map[string]time.Duration{history.Prefix: 0, gateway.DurablePrefix: s.limits.gateway.Durable.Longest()}
+	o.Held = s.limits.gateway.Durable.Longest()
+	o.Dir, o.Share, o.Beside = p.scratchDir(), s.shares.runs, map[string]time.Duration{history.Prefix: 0, gateway.DurablePrefix: o.Held}
 	o.Head, o.Output = min(o.Head, o.Output), min(o.Output, o.Total)
 	o.Problem = func(err error) { log.Warn("the shared store", zap.Error(err)) }
 	return runs.New(o), nil

@@ -47,8 +47,8 @@ type Durable struct {
 	Slots  int    // jobs of each engine that this gateway does at once; 0: others do them
 
 	// Shards is an engine of its own for parts of a for_each, so that runs that wait for them do not take their slots; nil: there are
-	// none. The items of a for_each behind those of the first second, or behind the first SpreadFrom ones, run in shards; where it only
-	// reads and names no concurrency, SpreadConcurrency at once.
+	// none. A for_each runs its items here for a second, at least 100 and at most SpreadFrom; shards run the others. Where it only reads
+	// and names no concurrency, SpreadConcurrency of them run at once.
 	Shards            Engine
 	SpreadFrom        int // DefaultSpreadFrom if 0
 	SpreadConcurrency int // DefaultSpreadConcurrency if 0

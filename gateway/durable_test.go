@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
+	"path"
 	"regexp"
 	"strings"
 	"sync"
@@ -177,10 +179,11 @@ type durableWorld struct {
 	engine *engine
 	shards *engine
 	shop   *mcptest.Upstream
+	keeps  runs.Options // of gateways
 }
 
 func newDurableWorld(t *testing.T, tools ...mcptest.Tool) *durableWorld {
-	return &durableWorld{t, storetest.Directory(t), newEngine(), newEngine(), mcptest.New(append(shopTools(), tools...)...)}
+	return &durableWorld{t: t, store: storetest.Directory(t), engine: newEngine(), shards: newEngine(), shop: mcptest.New(append(shopTools(), tools...)...)}
 }
 
 // gateway starts a gateway that does so many jobs at once, and returns an agent of it. stop ends it in order.
@@ -192,7 +195,9 @@ func (w *durableWorld) gateway(slots int, change ...func(*gateway.Options)) (age
 
 func (w *durableWorld) start(slots int, change ...func(*gateway.Options)) (g *gateway.Gateway, stop func()) {
 	w.t.Helper()
-	kept := runs.New(runs.Options{Dir: w.t.TempDir(), Shared: w.store})
+	keeps := w.keeps
+	keeps.Dir, keeps.Shared = w.t.TempDir(), w.store
+	kept := runs.New(keeps)
 	o := gateway.Options{
 		Upstream: mcptest.Pool(w.t, map[string]*mcptest.Upstream{"shop": w.shop}), Sandbox: ready{newSandbox(w.t)}, Kept: kept,
 		Durable: gateway.Durable{Engine: w.engine, Shards: w.shards, SpreadFrom: 20, Slots: slots},
@@ -407,6 +412,96 @@ func TestDurableStopped(t *testing.T) {
 		if n := called.of(fmt.Sprint(id)); n != 1 {
 			t.Errorf("item %d was called %d times", id, n)
 		}
+	}
+}
+
+// TestDurableLate: a run whose time ends while no worker has it fails with a timeout, and says how it is continued.
+func TestDurableLate(t *testing.T) {
+	half := make(chan struct{}, 1)
+	w := newDurableWorld(t, mcptest.Tool{Name: "post", Schema: itemSchema, Do: func(map[string]any) (string, error) {
+		half <- struct{}{}
+		<-t.Context().Done() // it does not answer
+		return "", nil
+	}})
+	front, _ := w.gateway(0)
+	_, stop := w.gateway(1, func(o *gateway.Options) { o.Grace = time.Millisecond })
+	begun := time.Now()
+	text, _ := w.call(front, `[{"type":"tool","server":"shop","name":"post","args":{"id":1}}]`, map[string]any{"durable": true, "wait": 0, "timeout": 2})
+	s := w.status(text)
+	<-half
+	if text, failed := w.call(front, fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run), map[string]any{"mode": "check"}); !failed {
+		t.Errorf("a check waits for the run: %s", text)
+	}
+	stop()
+	time.Sleep(time.Until(begun.Add(2*time.Second + 100*time.Millisecond)))
+	w.gateway(1)
+	text, failed := w.call(front, fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run), nil)
+	if !failed || !strings.Contains(text, "TIMEOUT") || strings.Contains(text, "Nothing was called") || !strings.Contains(text, `"resume": true`) {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestDurableOtherStore: a worker with another store leaves the run to others.
+func TestDurableOtherStore(t *testing.T) {
+	w := newDurableWorld(t)
+	front, _ := w.gateway(0)
+	text, _ := w.call(front, `[{"type":"tool","server":"shop","name":"list_orders"}]`, map[string]any{"durable": true, "wait": 0})
+	s := w.status(text)
+	elsewhere, watch := *w, &attempts{}
+	elsewhere.store = storetest.Directory(t)
+	_, stop := elsewhere.gateway(1, func(o *gateway.Options) { o.Watch = watch })
+	for watch.ended.of("part false, left false, failed true") == 0 {
+		time.Sleep(time.Millisecond) // between looks
+	}
+	stop()
+	w.gateway(1)
+	if text, failed := w.call(front, fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run), nil); failed {
+		t.Errorf("got %s", text)
+	}
+}
+
+// older is a store whose objects are ten minutes older than they are, which is what the sweep allows for clocks.
+type older struct{ store.Store }
+
+// List implements [store.Store].
+func (s older) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		for o, err := range s.Store.List(ctx, prefix) {
+			o.Modified = o.Modified.Add(-10 * time.Minute)
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestDurableWaitsLong: a run that waits for a worker outlives others that nobody uses.
+func TestDurableWaitsLong(t *testing.T) {
+	w := newDurableWorld(t)
+	w.keeps, w.store = runs.Options{TTL: time.Second, Held: time.Hour, Beside: map[string]time.Duration{gateway.DurablePrefix: time.Hour}}, older{w.store}
+	front, _ := w.gateway(0)
+	text, _ := w.call(front, `[{"type":"tool","server":"shop","name":"list_orders"}]`, map[string]any{"durable": true, "wait": 0})
+	s := w.status(text)
+	w.call(front, `[{"type":"tool","server":"shop","name":"list_orders"}]`, nil)
+	journals := func() int {
+		all := map[string]bool{}
+		for o, err := range w.store.List(t.Context(), "runs/") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[path.Dir(o.Name)] = true
+		}
+		return len(all)
+	}
+	for journals() < 2 {
+		time.Sleep(time.Millisecond) // between looks
+	}
+	for journals() > 1 {
+		time.Sleep(10 * time.Millisecond) // between looks
+	}
+	w.gateway(1)
+	if text, failed := w.call(front, fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run), nil); failed {
+		t.Errorf("got %s", text)
 	}
 }
 

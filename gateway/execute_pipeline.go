@@ -55,8 +55,10 @@ func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call sc
 	asker := g.asker(ctx, req)
 	notify := newNotifier(ctx, req)
 	defer notify.stop(ctx)
-	if reply, err := g.awaitFirst(ctx, req, call, notify); reply != nil || err != nil {
-		return reply, err
+	if call.Mode == schemas.ModeRun {
+		if reply, err := g.awaitFirst(ctx, req, call, notify); reply != nil || err != nil {
+			return reply, err
+		}
 	}
 	begun := time.Now() // the wait for another run does not count
 	deps := g.callDeps(ctx, req, call)

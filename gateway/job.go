@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/gob"
@@ -109,6 +110,9 @@ func (g *Gateway) putJob(ctx context.Context, j *job) (name string, err error) {
 		registerGroups()
 		if err := gob.NewEncoder(&data).Encode(j); err != nil {
 			return "", err
+		}
+		if err := g.o.Kept.Hold(ctx, j.Run); err != nil { // it may wait for a worker
+			return "", g.unstored(err)
 		}
 		err = g.o.Kept.Shared().Put(ctx, jobObject(name), data.Bytes())
 		if err == nil || errors.Is(err, store.ErrExists) {
@@ -221,11 +225,14 @@ func (g *Gateway) workAt(ctx context.Context, engine Engine) error {
 	})
 }
 
+// errNoJob is why a worker leaves a job to others that it does not find. One that has been removed has no reader any more.
+var errNoJob = errors.New("the run is not in the shared store of this worker; give all gateways and workers the same store")
+
 // work continues the run of a job until it has ended, and stores its reply. After an error another worker does that.
 func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	var j job
 	if found, err := g.getJob(ctx, name, &j); !found || err != nil {
-		return err // a job that is gone has no reader any more
+		return cmp.Or(err, errNoJob)
 	}
 	if reply, err := g.replyData(ctx, name); reply != nil || err != nil {
 		return err // the worker before has died between the reply and its end
@@ -253,7 +260,7 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	if j.Shard {
 		run, data, err := g.workOnShard(ctx, req, j, pipeline, a)
 		if err == nil {
-			err = settle(ctx, kept, last, run)
+			err = g.settle(ctx, kept, last, run)
 		}
 		if err != nil {
 			return err
@@ -264,7 +271,7 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	}
 	run, reply, err := g.workOn(ctx, req, j, pipeline, a)
 	if err == nil {
-		err = settle(ctx, kept, last, run)
+		err = g.settle(ctx, kept, last, run)
 	}
 	if err != nil {
 		return err
@@ -275,7 +282,7 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 
 // settle returns when the run with which an attempt has continued another one is where others find it. It fails if another attempt
 // continues that: then its reply is the one that counts.
-func settle(ctx context.Context, kept *runs.Caller, last, run string) error {
+func (g *Gateway) settle(ctx context.Context, kept *runs.Caller, last, run string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyWait) // a run that was cancelled has a reply, too
 	defer cancel()
 	holder, _, err := kept.Claim(ctx, last, "")
@@ -283,7 +290,9 @@ func settle(ctx context.Context, kept *runs.Caller, last, run string) error {
 	case err == nil && holder != run:
 		return errLeft
 	case err == nil && run != "":
-		err = kept.Publish(ctx, run)
+		if err = kept.Publish(ctx, run); err == nil {
+			err = g.o.Kept.Hold(ctx, run) // a shard, for the run that it is a part of
+		}
 	}
 	if errors.Is(err, runs.ErrTaken) {
 		return errLeft
@@ -335,29 +344,34 @@ func takeOver(ctx context.Context, kept *runs.Caller, run string) (chain []strin
 func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, pipeline []byte, a *attempt) (run string, reply jobReply, err error) {
 	call := schemas.Call{Pipeline: pipeline, Mode: schemas.ModeRun, Durable: true, MaxOutput: j.MaxOutput}
 	left := j.Timeout - time.Since(j.Begun)
-	deps := g.callDeps(ctx, req, call)
-	p, errs, late := CallTime{Timeout: left, Begun: time.Now(), Limits: deps.Limits}.Check(ctx, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
-		return stages.Compile(ctx, pipeline, deps)
-	})
-	switch {
-	case context.Cause(ctx) == ErrGone:
-		return "", reply, errLeft
-	case errs != nil && ctx.Err() != nil:
-		e := stages.Errorf(stages.Cancelled, "", "the run was cancelled while it was checked")
-		e.Run, e.Resume = stages.BeginsWith(pipeline).Run, true
-		return "", jobReply{Cancelled: true, Result: failure(failureText(pipelineSubject, e, j.MaxOutput))}, nil
-	case late != nil:
-		errs = []*stages.Error{late}
-	case errs == nil:
+	p, errs, late := g.compileJob(ctx, g.callDeps(ctx, req, call), left, pipeline)
+	if errs == nil && late == nil {
 		if err := p.Agree(j.Marks); err != nil {
 			errs = []*stages.Error{asError(err)}
 		}
 	}
-	if errs != nil {
-		if stages.Unkept(stages.Join(errs)) {
-			return "", reply, stages.Join(errs)
-		}
+	from := stages.BeginsWith(pipeline).Run
+	var ended *stages.Error // the run, which was not gone on with
+	switch {
+	case context.Cause(ctx) == ErrGone:
+		return "", reply, errLeft
+	case errs != nil && ctx.Err() != nil:
+		ended, reply.Cancelled = stages.Errorf(stages.Cancelled, "", "the run was cancelled while it was checked"), true
+	case late != nil:
+		ended = late
+	case errs != nil && stages.Unkept(stages.Join(errs)):
+		return "", reply, stages.Join(errs)
+	case errs != nil && from != j.Run: // an earlier attempt has called tools
+		ended = asError(stages.Join(errs))
+	case errs != nil:
+		g.endJob(j, errs[0])
 		reply.Result = failure(mistakesText(pipelineSubject, pipelineSubject, errs, j.MaxOutput))
+		return "", reply, nil
+	}
+	if ended != nil {
+		ended.Run, ended.Resume = from, true
+		g.endJob(j, ended)
+		reply.Result = failure(failureText(pipelineSubject, ended, j.MaxOutput))
 		return "", reply, nil
 	}
 	call.Timeout = left.Seconds()
@@ -373,6 +387,26 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	reply.Cancelled = e.err != nil && asError(e.err).Code == stages.Cancelled
 	return e.ran, reply, err
 }
+
+// compileJob checks a pipeline in the time that is left for its run, of which late says that it is over.
+func (g *Gateway) compileJob(ctx context.Context, deps stages.Deps, left time.Duration, pipeline []byte) (p *stages.Pipeline, errs []*stages.Error, late *stages.Error) {
+	p, errs, late = CallTime{Timeout: left, Begun: time.Now(), Limits: deps.Limits}.Check(ctx, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
+		return stages.Compile(ctx, pipeline, deps)
+	})
+	if left <= 0 || late != nil {
+		return nil, nil, stages.Errorf(stages.Timeout, "continue the run with a larger timeout", "the run took longer than its timeout")
+	}
+	for _, e := range errs {
+		if lacking[e.Code] {
+			g.o.Log.Warn("this worker lacks a server or tool of a run that a gateway has taken; give all of them the same configuration")
+			e.Hint = "have the operator give all gateways and workers the same configuration"
+		}
+	}
+	return p, errs, late
+}
+
+// lacking are the codes of mistakes that the gateway of a run would have found.
+var lacking = map[stages.Code]bool{stages.UnknownServer: true, stages.UnknownTool: true}
 
 // leaves reports whether an attempt that has failed with err is not the last one at its run.
 func (g *Gateway) leaves(ctx context.Context, err error) bool {

@@ -39,6 +39,10 @@ func (s shards) Continue(ctx context.Context, run string, choices stages.Overrid
 		if end, ok := ctx.Deadline(); ok {
 			j.Timeout = time.Until(end)
 		}
+		if j.Timeout < shortest {
+			<-ctx.Done()
+			return stages.Ended{}, context.Cause(ctx)
+		}
 		name, err := g.putJob(ctx, &j)
 		if err != nil {
 			return stages.Ended{}, err
@@ -50,6 +54,9 @@ func (s shards) Continue(ctx context.Context, run string, choices stages.Overrid
 		return now, err
 	}
 }
+
+// shortest is the time that an engine needs for a job.
+const shortest = time.Second
 
 // ofJob are the codes of shards that have failed because their job has ended, not because of their items.
 var ofJob = map[stages.Code]bool{stages.Cancelled: true, stages.Timeout: true}
@@ -76,7 +83,7 @@ func (s shards) await(ctx context.Context, name string, limit time.Duration) (en
 		if _, attempts, perr := engine.Progress(ctx, name); perr != nil || attempts > 0 {
 			return ended, stages.Errorf(stages.ServerUnavailable, "try again later", "a part of the items could not be run by workers")
 		}
-		if err := g.putFailure(ctx, name, job{Shard: true}, stages.Errorf(stages.Cancelled, "", "a part of the items was not run by workers: its job has ended")); err != nil {
+		if err := g.putFailure(ctx, name, job{Shard: true}, stages.Errorf(stages.Cancelled, "", "the job of some items ended before a worker ran them")); err != nil {
 			return ended, err
 		}
 	}
@@ -139,9 +146,7 @@ func encodeEnded(ended stages.Ended) ([]byte, error) {
 
 func (g *Gateway) runShard(ctx context.Context, deps stages.Deps, j job, pipeline []byte, a *attempt) (ended stages.Ended, err error) {
 	limit := j.Timeout - time.Since(j.Begun)
-	p, errs, late := CallTime{Timeout: limit, Begun: time.Now(), Limits: deps.Limits}.Check(ctx, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
-		return stages.Compile(ctx, pipeline, deps)
-	})
+	p, errs, late := g.compileJob(ctx, deps, limit, pipeline)
 	switch {
 	case late != nil:
 		return ended, late

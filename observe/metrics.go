@@ -75,8 +75,8 @@ func NewMetrics(b Build, p Probes) *Metrics {
 	m.requests = counter("mcsh_http_requests_total", "Requests over HTTP that were answered, by route, method and status.", "route", "method", "status")
 	m.auth = counter("mcsh_auth_refusals_total", "Requests over HTTP that were refused, by reason: unauthenticated (401) or forbidden (403).", "reason")
 	m.jobs = counter("mcsh_durable_attempts_total",
-		"Attempts of this gateway at durable runs that ended, by kind (run, or part of one) and outcome: done, left to another attempt, or failed.", "kind", "outcome")
-	m.jobsActive = gauge("mcsh_durable_attempts_active", "Attempts of this gateway at durable runs that are under way, by kind: run, or part of one.", "kind")
+		"Attempts of this gateway at durable runs that ended, by kind (run, or part of any run) and outcome: done, left (another attempt goes on) or failed.", "kind", "outcome")
+	m.jobsActive = gauge("mcsh_durable_attempts_active", "Attempts of this gateway at durable runs that are under way, by kind: run, or part of any run.", "kind")
 	m.calling = prometheus.NewRegistry()
 	m.calling.MustRegister(m.calls, m.callTime)
 	factory.NewGaugeVec(prometheus.GaugeOpts{Name: "mcsh_build_info", Help: "The program that runs; always 1."},

@@ -58,6 +58,9 @@ func objectName(run string, number int) string {
 
 const journalPrefix = "runs/"
 
+// held is the last part of the name of an object beside the entries of a run, see [Store.Hold].
+const held = "/held"
+
 // encode returns the object of an entry.
 func (e entry) encode(data []byte) ([]byte, error) {
 	e.Format = entryFormat

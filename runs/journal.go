@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -289,6 +290,16 @@ func (c *Caller) Publish(ctx context.Context, id string) error {
 	}
 	err := j.flush(ctx)
 	c.s.failed(err)
+	return unreachable(err)
+}
+
+// Hold keeps a run in the shared store for [Options.Held] longer than others: another run that goes on that long needs it.
+func (s *Store) Hold(ctx context.Context, id string) error {
+	err := s.o.Shared.Put(ctx, path.Dir(objectName(id, 0))+held, nil)
+	if errors.Is(err, store.ErrExists) {
+		return nil
+	}
+	s.failed(err)
 	return unreachable(err)
 }
 

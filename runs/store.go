@@ -239,6 +239,7 @@ type Options struct {
 	Total  int64         // bytes of all outputs, 2 GiB
 	Runs   int           // number of runs, 10,000
 	TTL    time.Duration // time to live of a run after its last use, 30 minutes
+	Held   time.Duration // how much longer the shared store has a run, see [Store.Hold]
 }
 
 func (o Options) withDefaults() Options {

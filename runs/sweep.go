@@ -2,6 +2,8 @@ package runs
 
 import (
 	"path"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -37,7 +39,11 @@ func (s *Store) sweepOnce(prefix string, later time.Duration) error {
 	var names []string // of one journal
 	var last time.Time
 	remove := func() error {
-		if last.After(old) {
+		keeps := old
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, held) }) {
+			keeps = keeps.Add(-s.o.Held)
+		}
+		if last.After(keeps) {
 			return nil
 		}
 		for _, name := range names {

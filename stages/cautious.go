@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// cautious reports whether the run looks for an item that ends its process: then items run one at a time, and each is noted before it
+// cautious reports whether the run looks for an item that ends its process. Meanwhile it runs one item at a time, and notes each before it
 // begins. A run that continues this one after the end of the process does not run the item again.
 func (r *Run) cautious() bool { return time.Now().Before(r.cautiousUntil) }
 

@@ -141,7 +141,7 @@ func (l *effectLog) inherit(ctx context.Context, run string, resumed *resumption
 }
 
 // take makes an effect of an earlier run, its task, or the effects of its shard, some of this log. The shards of a run that is continued
-// are continued themselves, and those of one behind which nothing changes are only passed on.
+// are continued themselves. Where no later stage changes anything, the log only passes them on.
 func (l *effectLog) take(ctx context.Context, e pastEffect, resumed *resumption, changes bool) error {
 	e.Intent, e.Begun = 0, false
 	switch {

@@ -132,7 +132,8 @@ func (l *shardLog) note(line shardLine) {
 	_, _ = l.out.Write(append(text, '\n'))
 }
 
-// size returns how many items the shard behind so many items has: as many as it had, or at most most, and none of the next known one.
+// size returns how many items the next shard has. A known shard keeps its size; another one has at most most items, and ends before the
+// next known one.
 func (l *shardLog) size(before, most int) int {
 	at, known := slices.BinarySearch(l.starts, before)
 	switch {

@@ -29,8 +29,8 @@ const (
 
 // Workers continue runs in other processes.
 type Workers interface {
-	// Continue has a run that was submitted continued until it ends, with these choices, also if a process dies meanwhile. The
-	// error says that nobody knows how it ended; the end of ctx cancels the run.
+	// Continue continues a submitted run with these choices until it ends. When a process dies, another one goes on. The error says
+	// that nobody knows how the run ended; the end of ctx cancels it.
 	Continue(ctx context.Context, run string, choices Overrides) (Ended, error)
 }
 
@@ -50,7 +50,7 @@ type shard struct {
 	Marks  []string `json:"marks"`  // see [Pipeline.Marks], in the order of the stages
 }
 
-// A lane runs a stretch of the items: as one shard, and those that it leaves as the next.
+// A lane is some successive items. One shard runs them; the next shard runs those that it leaves.
 type lane struct {
 	before int
 	items  []element
@@ -102,7 +102,7 @@ func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
 	return s.failure(ctx)
 }
 
-// sizeFor returns how many items a shard gets, so many of which run at once: as the pace of those tells that have run here.
+// sizeFor returns how many items a shard gets, of which atOnce run at once. It goes by the pace of the items that have run here.
 func (s *spreading) sizeFor(atOnce int) int {
 	if s.q.ran == 0 {
 		return spreadLeast
@@ -213,8 +213,8 @@ func (s *spreading) run(ctx context.Context, l *lane) (err error) {
 	return nil
 }
 
-// submit stores the items of a lane as a run that has not begun, unless an earlier run has submitted the same items there. calls counts
-// for the shard while it is under way.
+// submit stores the items of a lane as a run that has not begun, unless an earlier run has submitted the same items there. calls is how many
+// it may make; they are reserved until it ends.
 func (s *spreading) submit(ctx context.Context, l *lane) (run string, calls int64, err error) {
 	if s.changes {
 		s.r.effects.cause()

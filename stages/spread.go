@@ -30,8 +30,8 @@ func (s Spread) atOnce(f *forEach) (shards, items int) {
 	return shards, most / shards
 }
 
-// canSpread reports whether workers can run the items of a for_each behind the first ones. onward are the steps behind it. With
-// again workers have run some of them before: then they do so one after another, too.
+// canSpread reports whether workers can run the items of a for_each behind the first ones. onward are the steps behind it. again says
+// that workers have run some of them before; then one shard at a time is enough.
 func (d Deps) canSpread(s *Step, onward []*Step, again bool) bool {
 	if d.Spread.Workers == nil || d.Runs == nil || !d.Runs.Outlive() || s.each.inner || s.place.nested() || stopEarly(onward) {
 		return false
