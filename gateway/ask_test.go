@@ -24,8 +24,8 @@ import (
 
 // curious are tools of a server that asks in the middle of each call: the arguments say what and how often.
 type curious struct {
-	gateway.Watch // none of its other methods is called
-	upstream      stages.Tools
+	gateway.Unwatched
+	upstream stages.Tools
 }
 
 // Tools implements [gateway.Watch].
@@ -33,14 +33,6 @@ func (c *curious) Tools(next stages.Tools) stages.Tools {
 	c.upstream = next
 	return c
 }
-
-// Run implements [gateway.Watch].
-func (c *curious) Run(ctx context.Context, _, _ string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, int64, bool, error)) {
-	return ctx, o, func(stages.Report, int64, bool, error) {}
-}
-
-// Refused implements [gateway.Watch].
-func (c *curious) Refused(string, error) {}
 
 // Tool implements [stages.Tools].
 func (c *curious) Tool(_ context.Context, server, name string) (*stages.Tool, error) {

@@ -118,7 +118,7 @@ func New(o Options) *Gateway {
 	o.MaxOutput = cmp.Or(o.MaxOutput, schemas.MaxOutput)
 	o.Grace = cmp.Or(o.Grace, DefaultGrace)
 	o.AskTimeout = cmp.Or(o.AskTimeout, DefaultAskTimeout)
-	o.Watch = cmp.Or[Watch](o.Watch, unwatched{})
+	o.Watch = cmp.Or[Watch](o.Watch, Unwatched{})
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}

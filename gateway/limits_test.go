@@ -24,11 +24,10 @@ import (
 
 // reached is a watch that takes note of the limits that errors are of.
 type reached struct {
+	gateway.Unwatched
 	mu     sync.Mutex
 	limits []string
 }
-
-func (r *reached) Tools(next stages.Tools) stages.Tools { return next }
 
 func (r *reached) Run(ctx context.Context, _, _ string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, int64, bool, error)) {
 	return ctx, o, func(_ stages.Report, _ int64, _ bool, err error) { r.Refused("", err) }
@@ -47,8 +46,6 @@ func (r *reached) Refused(_ string, err error) {
 		r.limits = append(r.limits, e.Limit)
 	}
 }
-
-func (r *reached) Job(bool) func(bool, error) { return func(bool, error) {} }
 
 func (r *reached) all() string {
 	r.mu.Lock()

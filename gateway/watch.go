@@ -42,24 +42,30 @@ type Watch interface {
 	Job(part bool) (ended func(left bool, err error))
 }
 
-// unwatched is the Watch that does nothing.
-type unwatched struct{}
+// Unwatched is the Watch that does nothing. Others embed it, and observe some calls.
+type Unwatched struct{}
 
-func (unwatched) Tools(next stages.Tools) stages.Tools { return next }
+// Tools implements [Watch].
+func (Unwatched) Tools(next stages.Tools) stages.Tools { return next }
 
-func (unwatched) Run(ctx context.Context, _, _ string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, int64, bool, error)) {
+// Run implements [Watch].
+func (Unwatched) Run(ctx context.Context, _, _ string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, int64, bool, error)) {
 	return ctx, o, func(stages.Report, int64, bool, error) {}
 }
 
-func (unwatched) Call(ctx context.Context, _, _, _ string, t stages.Trace) (context.Context, stages.Trace, func(error)) {
+// Call implements [Watch].
+func (Unwatched) Call(ctx context.Context, _, _, _ string, t stages.Trace) (context.Context, stages.Trace, func(error)) {
 	return ctx, t, func(error) {}
 }
 
-func (unwatched) Asked(string, string, time.Duration, int, error) {}
+// Asked implements [Watch].
+func (Unwatched) Asked(string, string, time.Duration, int, error) {}
 
-func (unwatched) Refused(string, error) {}
+// Refused implements [Watch].
+func (Unwatched) Refused(string, error) {}
 
-func (unwatched) Job(bool) func(bool, error) { return func(bool, error) {} }
+// Job implements [Watch].
+func (Unwatched) Job(bool) func(bool, error) { return func(bool, error) {} }
 
 // newRequest returns a random name for a call. Logs and traces have it in place of the run's id, which gives access to the
 // output.

@@ -24,25 +24,10 @@ import (
 )
 
 // curious are tools that ask in the middle of each call, and return the answer.
-type curious struct{}
+type curious struct{ served.Unwatched }
 
 // Tools implements [gateway.Watch].
 func (curious) Tools(stages.Tools) stages.Tools { return curious{} }
-
-// Run implements [gateway.Watch].
-func (curious) Run(ctx context.Context, _, _ string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, int64, bool, error)) {
-	return ctx, o, func(stages.Report, int64, bool, error) {}
-}
-
-// Asked implements [gateway.Watch].
-func (curious) Call(ctx context.Context, _, _, _ string, t stages.Trace) (context.Context, stages.Trace, func(error)) {
-	return ctx, t, func(error) {}
-}
-
-func (curious) Asked(string, string, time.Duration, int, error) {}
-
-// Refused implements [gateway.Watch].
-func (curious) Refused(string, error) {}
 
 // Tool implements [stages.Tools].
 func (curious) Tool(_ context.Context, server, name string) (*stages.Tool, error) {
