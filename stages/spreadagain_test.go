@@ -96,6 +96,25 @@ func TestSpreadAgain(t *testing.T) {
 	}
 }
 
+// TestSubmitBehindFrom: a run that is submitted and begins with another one repeats none of its calls.
+func TestSubmitBehindFrom(t *testing.T) {
+	k := newKept(t, runs.Options{Shared: storetest.Directory(t)})
+	o := onceEach{before: func(string) error { return nil }}
+	o.add(t, k)
+	_, run := k.must(t, `[`+hundred+`,{"type":"tool","server":"demo","name":"post","for_each":true}]`)
+	p, errs := k.compile(t, from(run, 1, `{"type":"tool","server":"demo","name":"post","for_each":true,"on_error":"collect"}`))
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	id, err := p.Submit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := k.must(t, "["+stages.ResumeStage(id)+"]"); strings.Count(out, "with the same arguments") != 100 {
+		t.Errorf("got %s", out)
+	}
+}
+
 // lossy may keep no list of shards.
 type lossy struct {
 	stages.Runs

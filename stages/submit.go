@@ -17,12 +17,25 @@ func (p *Pipeline) Submit(ctx context.Context) (run string, err error) {
 		return p.resumed.id, nil
 	}
 	rec, end := newRecord(p, false, false)
+	err = p.inheritEffects(ctx, rec)
 	rec.writePlan()
 	end()
+	if err != nil {
+		return "", err
+	}
 	if err := rec.runs.Publish(ctx, rec.id); err != nil {
 		return "", storeError(err)
 	}
 	return rec.id, nil
+}
+
+// inheritEffects gives a run that is submitted the effects of the runs that it begins with: others continue it without looking at those.
+func (p *Pipeline) inheritEffects(ctx context.Context, rec *record) error {
+	r := &Run{deps: p.deps, record: rec, memory: p.deps.Memory.Lease()}
+	defer r.memory.Close()
+	l, err := newEffectLog(ctx, r, p.steps, nil)
+	l.close()
+	return err
 }
 
 // A Beginning is what a pipeline asks of the run that it begins with.
