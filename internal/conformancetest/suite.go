@@ -40,17 +40,21 @@ type Run struct {
 // Server checks the server at url.
 func (r Run) Server(t testing.TB, url string) {
 	t.Helper()
-	r.run(t, nil, "server", "--url", url)
+	r.run(t, nil, func(scenario string) { ServerScenario(t, r.Revision, scenario, url) }, "server", "--url", url)
 }
+
+// hurried are the checks for which the suite waits less than a second, too little on a busy machine.
+var hurried = []string{"sep-2575-server-sends-subscription-ack", "sep-2575-server-tags-subscription-id"}
 
 // Client checks a client: a command that gets the address of a server as its last argument, and the name of the
 // scenario in the environment, as MCP_CONFORMANCE_SCENARIO.
 func (r Run) Client(t testing.TB, command string, env ...string) {
 	t.Helper()
-	r.run(t, env, "client", "--command", command)
+	r.run(t, env, nil, "client", "--command", command)
 }
 
-func (r Run) run(t testing.TB, env []string, args ...string) {
+// run runs the suite. A scenario in which only hurried checks have failed runs once more, by again; nil: it does not.
+func (r Run) run(t testing.TB, env []string, again func(scenario string), args ...string) {
 	t.Helper()
 	args = append(args, "--requirements", r.Revision)
 	if r.Baseline != "" {
@@ -63,8 +67,14 @@ func (r Run) run(t testing.TB, env []string, args ...string) {
 	if !ok {
 		t.Fatalf("the suite has no summary: %v\n%s", err, said)
 	}
-	if err != nil {
-		t.Errorf("the suite: %v\n%s\n%s", err, summary, failures(results.unexpected(string(summary))))
+	bad := slices.DeleteFunc(results.unexpected(string(summary)), func(c check) bool { return !c.failed() })
+	switch {
+	case err == nil:
+	case again != nil && len(bad) > 0 && !slices.ContainsFunc(bad, func(c check) bool { return !slices.Contains(hurried, c.ID) }):
+		t.Logf("the suite has not waited long enough:\n%s", failures(bad))
+		again(bad[0].scenario)
+	default:
+		t.Errorf("the suite: %v\n%s\n%s", err, summary, failures(bad))
 	}
 	for _, scenario := range r.Also {
 		if bad := failures(results.of(scenario)); bad != "" || len(results.of(scenario)) == 0 {
@@ -137,6 +147,9 @@ type check struct {
 	Message  string `json:"errorMessage"`
 }
 
+// failed reports whether a check has failed or nearly did.
+func (c check) failed() bool { return c.Status == "FAILURE" || c.Status == "WARNING" }
+
 // checks are the results of a run.
 type checks []check
 
@@ -196,7 +209,7 @@ func read(t testing.TB, dir string) checks {
 func failures(results checks) string {
 	var text strings.Builder
 	for _, c := range results {
-		if c.Status == "FAILURE" || c.Status == "WARNING" {
+		if c.failed() {
 			text.WriteString("- " + c.scenario + ":" + c.ID + " # " + c.Message + "\n")
 		}
 	}
