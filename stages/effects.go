@@ -147,11 +147,11 @@ func (l *effectLog) take(ctx context.Context, e pastEffect, resumed *resumption,
 	switch {
 	case e.List != "" && resumed == nil && changes && l.unknown == nil:
 		return l.inherit(ctx, e.List, nil, changes)
+	case e.List != "" && resumed == nil:
+		l.write(pastEffect{List: e.List})
+		return nil
 	case e.List != "":
 		l.write(pastEffect{List: e.List, Each: e.Each})
-		if resumed == nil {
-			return nil
-		}
 		if l.lists == nil {
 			l.lists = map[string]Place{}
 		}
