@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -47,13 +46,7 @@ func everythingServers(t *testing.T) map[string]func(t *testing.T) upstream.Serv
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-			eventually(t, "the server listens", func() bool {
-				c, err := net.DialTimeout("tcp", address, time.Second)
-				if err == nil {
-					c.Close()
-				}
-				return err == nil
-			})
+			eventually(t, "the server answers", func() bool { return porttest.Answers(address) })
 			return upstream.Server{Dial: upstream.HTTP(upstream.Endpoint{URL: "http://" + address + "/mcp"})}
 		},
 	}

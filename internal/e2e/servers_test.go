@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,13 +61,7 @@ func listensAt(t *testing.T, cmd *exec.Cmd, address string) (kill func()) {
 			t.Logf("%s said: %s", cmd.Args[0], said)
 		}
 	})
-	until(t, cmd.Args[0]+" listens", func() bool {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
+	until(t, cmd.Args[0]+" answers", func() bool { return porttest.Answers(address) })
 	return kill
 }
 

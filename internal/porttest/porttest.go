@@ -4,8 +4,10 @@ package porttest
 import (
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // Systems give a port from 32768 on to a program that asks for any port. So no program of another test takes a lower one
@@ -26,4 +28,16 @@ func Free(t testing.TB) (address string) {
 	}
 	t.Fatal(err)
 	return ""
+}
+
+// Answers reports whether a server answers requests at an address. That the address takes connections is not enough: a program that is
+// just being started may still have the socket with which Free has tried it.
+func Answers(address string) bool {
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get("http://" + address + "/")
+	if err != nil {
+		return false
+	}
+	answer.Body.Close()
+	return true
 }
