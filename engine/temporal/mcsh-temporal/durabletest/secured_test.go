@@ -106,7 +106,7 @@ func TestSecured(t *testing.T) {
 	}{
 		"another key":       {append(flags[:len(flags):len(flags)], "--temporal-api-key-file", w.file("other-key", []byte("hunter2"))), "unauthorized"},
 		"no key":            {flags[:8], "unauthorized"},
-		"no certificate":    {append(flags[:4:4], flags[8:]...), "certificate required"},
+		"no certificate":    {append(flags[:4:4], flags[8:]...), "connecting to Temporal at"}, // TLS 1.3 may close the connection before its alert is read
 		"unknown authority": {append(flags[:2:2], flags[4:]...), "certificate signed by unknown authority"},
 	} {
 		p, err := w.tryToServe(w.servers(), append(w.store[:len(w.store):len(w.store)], c.flags...)...)
