@@ -177,7 +177,7 @@ const (
 	// gcPercent suits small heaps: the SDK allocates several hundred kilobytes per message, and a collection every 4 MB
 	// takes a third of the time of a call. The memory limit bounds large heaps.
 	gcPercent = 400
-	// durableGCPercent is that of gateways with durable runs, which hold more: a million items shall take 100 MB.
+	// durableGCPercent is that of gateways with durable runs, which hold more: a million items take less than 100 MB with it.
 	durableGCPercent = 75
 )
 

@@ -367,7 +367,7 @@ type stores struct {
 	mu      sync.Mutex
 	open    map[[2]string]*logins.Store // guarded by mu
 	shared  map[storeFlags]store.Store  // guarded by mu
-	metrics *observe.StoreMetrics       // of the shared ones; nil: there is none
+	metrics *observe.StoreMetrics       // of the shared store; nil without one
 }
 
 // openLogins opens the store of logins; nil without a state directory and without a shared store that has them.

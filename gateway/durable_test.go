@@ -475,7 +475,7 @@ func (s older) List(ctx context.Context, prefix string) iter.Seq2[store.Object, 
 	}
 }
 
-// TestDurableWaitsLong: a run that waits for a worker outlives others that nobody uses.
+// TestDurableWaitsLong: a run that waits for a worker outlives unused runs.
 func TestDurableWaitsLong(t *testing.T) {
 	w := newDurableWorld(t)
 	w.keeps, w.store = runs.Options{TTL: time.Second, Held: time.Hour, Beside: map[string]time.Duration{gateway.DurablePrefix: time.Hour}}, older{w.store}

@@ -111,7 +111,7 @@ func (g *Gateway) putJob(ctx context.Context, j *job) (name string, err error) {
 		if err := gob.NewEncoder(&data).Encode(j); err != nil {
 			return "", err
 		}
-		if err := g.o.Kept.Hold(ctx, j.Run); err != nil { // it may wait for a worker
+		if err := g.hold(ctx, *j, j.Run); err != nil { // it may wait for a worker
 			return "", g.unstored(err)
 		}
 		err = g.o.Kept.Shared().Put(ctx, jobObject(name), data.Bytes())
@@ -260,7 +260,7 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	if j.Shard {
 		run, data, err := g.workOnShard(ctx, req, j, pipeline, a)
 		if err == nil {
-			err = g.settle(ctx, kept, last, run)
+			err = g.settle(ctx, kept, j, last, run)
 		}
 		if err != nil {
 			return err
@@ -271,7 +271,7 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	}
 	run, reply, err := g.workOn(ctx, req, j, pipeline, a)
 	if err == nil {
-		err = g.settle(ctx, kept, last, run)
+		err = g.settle(ctx, kept, j, last, run)
 	}
 	if err != nil {
 		return err
@@ -282,7 +282,7 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 
 // settle returns when the run with which an attempt has continued another one is where others find it. It fails if another attempt
 // continues that: then its reply is the one that counts.
-func (g *Gateway) settle(ctx context.Context, kept *runs.Caller, last, run string) error {
+func (g *Gateway) settle(ctx context.Context, kept *runs.Caller, j job, last, run string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyWait) // a run that was cancelled has a reply, too
 	defer cancel()
 	holder, _, err := kept.Claim(ctx, last, "")
@@ -291,7 +291,7 @@ func (g *Gateway) settle(ctx context.Context, kept *runs.Caller, last, run strin
 		return errLeft
 	case err == nil && run != "":
 		if err = kept.Publish(ctx, run); err == nil {
-			err = g.o.Kept.Hold(ctx, run) // a shard, for the run that it is a part of
+			err = g.hold(ctx, j, run) // a shard, for the run that it is a part of
 		}
 	}
 	if errors.Is(err, runs.ErrTaken) {
@@ -301,6 +301,14 @@ func (g *Gateway) settle(ctx context.Context, kept *runs.Caller, last, run strin
 		return stages.StoreFailure(err)
 	}
 	return nil
+}
+
+// hold keeps a run of a job in the shared store, where the job may take longer than runs are kept.
+func (g *Gateway) hold(ctx context.Context, j job, run string) error {
+	if j.Timeout < g.o.Kept.TTL() {
+		return nil
+	}
+	return g.o.Kept.Hold(ctx, run)
 }
 
 // using keeps runs in the stores until its return value is called.
@@ -390,9 +398,11 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 
 // compileJob checks a pipeline in the time that is left for its run, of which late says that it is over.
 func (g *Gateway) compileJob(ctx context.Context, deps stages.Deps, left time.Duration, pipeline []byte) (p *stages.Pipeline, errs []*stages.Error, late *stages.Error) {
-	p, errs, late = CallTime{Timeout: left, Begun: time.Now(), Limits: deps.Limits}.Check(ctx, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
-		return stages.Compile(ctx, pipeline, deps)
-	})
+	if left > 0 {
+		p, errs, late = CallTime{Timeout: left, Begun: time.Now(), Limits: deps.Limits}.Check(ctx, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
+			return stages.Compile(ctx, pipeline, deps)
+		})
+	}
 	if left <= 0 || late != nil {
 		return nil, nil, stages.Errorf(stages.Timeout, "continue the run with a larger timeout", "the run took longer than its timeout")
 	}

@@ -22,6 +22,10 @@ type queue struct {
 	many    *mapped // what runs them, if it takes many
 	room    int     // items that may run
 
+	// Of dispatch, and of those who come after it.
+	ran          int       // items begun whose results an earlier run has not kept
+	since, until time.Time // when the first of them began, and when the others were left
+
 	mu       sync.Mutex
 	place    sync.Cond // there may be a place for an item
 	result   sync.Cond // there may be a result to be written
@@ -35,9 +39,6 @@ type queue struct {
 	err      error     // the first failure
 	begun    int       // items begun
 	written  int64     // bytes of results
-	ran      int       // items begun whose results an earlier run has not kept
-	since    time.Time // when the first of them began
-	until    time.Time // when the others were left
 	untried  int       // of those, items that were only on their way to what runs them when everything ended
 	ok       int       // items that succeeded
 	failed   int       // items that failed, tolerated or not
@@ -121,11 +122,9 @@ func (q *queue) dispatch(ctx context.Context) {
 			q.leave(it, false, err)
 			continue
 		}
-		q.mu.Lock()
 		if q.ran++; q.ran == 1 {
 			q.since = time.Now()
 		}
-		q.mu.Unlock()
 		hand(it)
 	}
 }

@@ -36,7 +36,7 @@ func (l shardLine) unusable() *Error {
 		"workers have run the items from %d on; these items have changed or are not kept any more, so their calls could be repeated", l.Before+1))
 }
 
-// sumOf stands for items, so that nobody can make others with the same one.
+// sumOf returns a cryptographic hash of items.
 func sumOf(list []element) []byte {
 	sum := sha256.New()
 	writeFrames(sum, list)

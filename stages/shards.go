@@ -29,8 +29,8 @@ const (
 
 // Workers continue runs in other processes.
 type Workers interface {
-	// Continue continues a submitted run with these choices until it ends. When a process dies, another one goes on. The error says
-	// that nobody knows how the run ended; the end of ctx cancels it.
+	// Continue continues a submitted run with these choices until it ends. When a process dies, another one goes on. An error
+	// leaves open how the run ended; the end of ctx cancels it.
 	Continue(ctx context.Context, run string, choices Overrides) (Ended, error)
 }
 

@@ -129,7 +129,7 @@ func (l lossy) Create(id, name string, growing bool) (io.Writer, func(string)) {
 	return l.Runs.Create(id, name, growing)
 }
 
-// TestSpreadChanged: where the items have moved, or the list of shards was cut, nobody knows what workers have called. Nothing is called.
+// TestSpreadChanged: where the items have moved, or the list of shards was cut, the calls of workers are not known. Nothing is called.
 func TestSpreadChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		moved, items int
