@@ -22,7 +22,7 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// TestMain builds the sandbox worker that the tests use, as it ships: without the race detector's weight.
+// TestMain builds and starts the sandbox that the tests use, as it ships: without the race detector's weight.
 func TestMain(m *testing.M) {
 	mcptest.RunChild(childServers)
 	parttest.Overlap(6)
@@ -34,12 +34,20 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	workerBinary = filepath.Join(dir, "mcsh-worker")
+	workers, workersErr = sandbox.New(context.Background(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{workerBinary}})})
 	code := m.Run()
+	if workersErr == nil {
+		workers.Close()
+	}
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
 
-var workerBinary string
+var (
+	workerBinary string
+	workers      *sandbox.Pool // one for all tests: each start of a pool runs every program
+	workersErr   error
+)
 
 // world is a gateway over a shop and an empty server, with the real sandbox, and an agent that is connected to it.
 type world struct {
@@ -120,15 +128,13 @@ type ready struct{ *sandbox.Pool }
 
 func (r ready) Describe() (sandbox.Report, error) { return r.Report(), nil }
 
-// newSandbox returns a pool of real workers, or skips the test where the machine cannot have one.
+// newSandbox returns the pool of real workers that all tests share, or skips the test where the machine cannot have one.
 func newSandbox(t testing.TB) *sandbox.Pool {
 	t.Helper()
-	pool, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{workerBinary}})})
-	if err != nil {
-		parttest.Missing(t, "needs a Linux kernel with seccomp and Landlock for the local sandbox: %v", err)
+	if workersErr != nil {
+		parttest.Missing(t, "needs a Linux kernel with seccomp and Landlock for the local sandbox: %v", workersErr)
 	}
-	t.Cleanup(func() { pool.Close() })
-	return pool
+	return workers
 }
 
 // call calls a tool of the gateway and returns the texts of its reply.

@@ -236,7 +236,7 @@ func TestSpreadReport(t *testing.T) {
 // TestSpreadMixture: runs that fail, are cancelled, lose their workers and are continued, at random, come to the right output and repeat no
 // call.
 func TestSpreadMixture(t *testing.T) {
-	for seed := range uint64(parttest.Times(30, 2000)) {
+	for seed := range uint64(parttest.Times(10, 2000)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			spreadMixture(t, rand.New(rand.NewPCG(seed, 0)))
