@@ -54,7 +54,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 	})
 }
 
-// admit passes a request to inside if its token is valid.
+// admit passes a request to next if its token is valid.
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	token, refusal := bearer(r)
 	var identity Identity
@@ -87,7 +87,7 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, token string, iden
 	ctx := r.Context()
 	lasts := r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen"
 	if lasts && !identity.Expires.IsZero() {
-		// A stream has no end of its own, and its token is checked only at the begin.
+		// A stream has no end of its own, and its token is checked only at its beginning.
 		limited, cancel := context.WithDeadline(ctx, identity.Expires.Add(Skew))
 		defer cancel()
 		ctx = limited
@@ -99,7 +99,7 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, token string, iden
 			return refusal
 		}}
 	}
-	g.pass(identity)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	g.withIdentity(identity)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Authorization")
 		next.ServeHTTP(w, r)
 	})).ServeHTTP(w, r)
@@ -148,8 +148,8 @@ func (g *Guard) grouped() bool {
 // wellKnown begins the paths where clients look for metadata.
 const wellKnown = "/.well-known/"
 
-// pass adds an identity to requests. Only the SDK's own middleware can set its TokenInfo.
-func (g *Guard) pass(identity Identity) func(http.Handler) http.Handler {
+// withIdentity adds an identity to requests. Only the SDK's own middleware can set its TokenInfo.
+func (g *Guard) withIdentity(identity Identity) func(http.Handler) http.Handler {
 	info := &sdk.TokenInfo{
 		UserID: identity.ID, Scopes: identity.Scopes, Expiration: identity.Expires, Extra: map[string]any{nameExtra: identity.Name},
 	}

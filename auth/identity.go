@@ -45,7 +45,7 @@ type Grouper interface {
 }
 
 // A Verifier identifies the owner of a token. Verify may be called concurrently. Its error wraps [ErrUnknown] if the next
-// verifier should be asked, and is a [*Refusal] if none should.
+// verifier should be asked, and is a [*Refusal] if none should. Any other error means that the token cannot be checked at present.
 type Verifier interface {
 	Verify(ctx context.Context, token string) (Identity, error)
 }

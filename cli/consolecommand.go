@@ -27,6 +27,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/sockets"
 	"github.com/mcsh-dev/mcsh/ui"
 	"github.com/mcsh-dev/mcsh/upstream/browser"
@@ -106,10 +107,7 @@ func (p *program) consoleWithGateway(ctx context.Context, c *consoleCommandFlags
 			if found, err := c.find(ctx, p); err != nil || len(found) > 0 {
 				return errors.Join(err, show())
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(gatewayPause):
-			}
+			_ = pausing.For(ctx, gatewayPause)
 		}
 		return nil
 	}

@@ -104,7 +104,7 @@ func (j *pipelineJSON) below(t *pipelines.Tool) (text string) {
 func describePipeline(t *pipelines.Tool) pipelineJSON {
 	v := t.Version
 	one := pipelineJSON{
-		Name: t.Name, Version: v.Number, Hash: v.Hash, Signature: t.Long, ReadOnly: t.Hints.ReadOnly, Author: v.Author, Private: v.Private(),
+		Name: t.Name, Version: v.Number, Hash: v.Hash, Signature: t.Long, ReadOnly: t.Effects.ReadOnly, Author: v.Author, Private: v.Private(),
 		Path: t.Path, Shadows: t.Shadows, Removed: t.Removed, Wrong: t.WrongExamples(),
 	}
 	if t.Definition != nil {

@@ -304,9 +304,7 @@ func (p *program) pipelineText(ctx context.Context, args []string, file, input s
 		}
 		return []byte(args[0]), nil
 	}
-	if file == "" {
-		file = "-"
-	}
+	file = cmp.Or(file, "-")
 	if file == "-" && input == "-" {
 		return nil, usageError("put the pipeline into a file or an argument", "the pipeline and its input cannot both be standard input")
 	}

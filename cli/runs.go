@@ -32,7 +32,7 @@ type runDetail struct {
 	client *control.Client
 }
 
-// runStates are the states of runs that --state takes, with their words for people.
+// runStates are the states of runs that --only takes, with their words for people.
 var runStates = map[string]string{
 	control.RunLive: "running", control.RunAsking: "asking", control.RunOK: "ok", control.RunFailed: "failed",
 	control.RunCancelled: "cancelled", control.RunTimedOut: "timed out",
@@ -118,7 +118,7 @@ func (g *gatewayFlags) runs(ctx context.Context, p *program, f control.RunFilter
 	return lists, errs, nil
 }
 
-// oneRun returns the run that a command is about: the named one, or else the newest, of the live ones only if live is set.
+// oneRun returns the run that a command is about: the named one, or else the newest; with live, the only live one.
 func (g *gatewayFlags) oneRun(ctx context.Context, p *program, args []string, live bool) (runDetail, error) {
 	request := strings.Join(args, "")
 	if request == "" {

@@ -119,7 +119,7 @@ func serverTable(list []serverOf) (rows [][]string, left int) {
 			tools = fmt.Sprint(*s.Tools)
 		}
 		rows = append(rows, []string{
-			s.Gateway, s.Name, s.words(), s.Transport, cmp.Or(s.Where, "-"), tools, fmt.Sprint(s.Calls), fmt.Sprint(s.Errors), s.within(s.Half), s.within(s.Most),
+			s.Gateway, s.Name, s.words(), s.Transport, cmp.Or(s.Where, "-"), tools, fmt.Sprint(s.Calls), fmt.Sprint(s.Errors), s.within(s.P50), s.within(s.P95),
 		})
 	}
 	if gateways {
@@ -193,7 +193,7 @@ func (s serverOf) text(now time.Time) string {
 	}
 	line("calls", fmt.Sprintf("%d, with %s", s.Calls, texts.Count(s.Errors, "error")))
 	if s.Calls > 0 {
-		line("times", fmt.Sprintf("half within %s, 95 of 100 within %s", s.within(s.Half), s.within(s.Most)))
+		line("times", fmt.Sprintf("half within %s, 95 of 100 within %s", s.within(s.P50), s.within(s.P95)))
 	}
 	line("failure", s.Why)
 	line("hint", s.Hint)

@@ -264,8 +264,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, body, into a
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		var outer *url.Error
-		if errors.As(err, &outer) {
+		if outer, ok := errors.AsType[*url.Error](err); ok {
 			err = outer.Err // without the address, which the message has in another form
 		}
 		return fmt.Errorf("%s: %w", c.name, err)

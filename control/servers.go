@@ -32,10 +32,10 @@ type ServerDetail struct {
 
 	Calls  int64   `json:"calls"`
 	Errors int64   `json:"errors"`
-	Half   float64 `json:"p50_ms,omitempty"` // half of the calls have ended within
-	Most   float64 `json:"p95_ms,omitempty"` // 95 of 100 have ended within
+	P50    float64 `json:"p50_ms,omitempty"` // half of the calls took at most this long
+	P95    float64 `json:"p95_ms,omitempty"` // 95 of 100 calls took at most this long
 
-	Why    string `json:"why,omitempty"`    // it has failed; data
+	Why    string `json:"why,omitempty"`    // why it has failed; data
 	Hint   string `json:"hint,omitempty"`   // data
 	Stderr string `json:"stderr,omitempty"` // its last lines; data
 }

@@ -115,9 +115,8 @@ func (f *front) Close(ctx context.Context) error {
 
 // Defaults of the bounds on runs at once (docs/pipeline.md, Limits).
 const (
-	DefaultRuns        = 64 // of the process
-	DefaultCallerRuns  = 8  // of one caller
-	DefaultAddressRuns = 48 // of one address without authentication
+	DefaultRuns       = 64 // of the process
+	DefaultCallerRuns = 8  // of one caller
 )
 
 // slots bounds the calls at once of all callers, of one, and of one address. It reserves the slots beyond the bound of an

@@ -24,8 +24,7 @@ const pipelineSubject = "The pipeline"
 
 // errorText describes a failure within n characters.
 func errorText(subject string, err error, n int) string {
-	var wrong wrongCall
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[wrongCall](err); ok {
 		return mistakesText(subject, "The call", wrong, n)
 	}
 	return failureText(subject, asError(err), n)

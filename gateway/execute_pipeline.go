@@ -53,7 +53,7 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 // execute checks and runs the pipeline of a call.
 func (g *Gateway) execute(ctx context.Context, req *mcp.CallToolRequest, call schemas.Call) (*mcp.CallToolResult, error) {
 	asker := g.asker(ctx, req)
-	notify := newNotifier(ctx, req)
+	notify := newNotifier(ctx, req, false)
 	defer notify.stop(ctx)
 	if call.Mode == schemas.ModeRun {
 		if reply, err := g.awaitFirst(ctx, req, call, notify); reply != nil || err != nil {

@@ -192,7 +192,7 @@ func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Resu
 	if wrong, _ := info.Refuse(ctx, args); wrong != nil {
 		return stages.Result{}, wrong
 	}
-	notify := startNotifier(ctx, c.req, true)
+	notify := newNotifier(ctx, c.req, true)
 	defer notify.stop(ctx)
 	call := stages.Call{
 		Server: info.Server, Name: info.Name, Args: args, Reading: c.reading, Trace: trace, Whole: true, Asker: c.asker,

@@ -100,7 +100,7 @@ const maxJobs = 1000
 func (g *Gateway) putJob(ctx context.Context, j *job) (name string, err error) {
 	for j.Number = 1; j.Number <= maxJobs; j.Number++ {
 		name = jobName(j.Run, j.Number)
-		reply, err := g.replyData(ctx, name)
+		reply, err := g.stored(ctx, replyObject(name))
 		if err != nil {
 			return "", err
 		} else if reply != nil {
@@ -137,12 +137,9 @@ func (g *Gateway) lastJob(ctx context.Context, run string) (name string, j job, 
 
 // getJob reads a job, and reports whether there is one.
 func (g *Gateway) getJob(ctx context.Context, name string, j *job) (found bool, err error) {
-	data, err := g.o.Kept.Shared().Get(ctx, jobObject(name))
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return false, nil
-	case err != nil:
-		return false, g.unstored(err)
+	data, err := g.stored(ctx, jobObject(name))
+	if data == nil || err != nil {
+		return false, err
 	}
 	registerGroups()
 	return true, gob.NewDecoder(bytes.NewReader(data)).Decode(j)
@@ -157,7 +154,7 @@ type jobReply struct {
 
 // replyOf reads the reply to a job; nil: there is none.
 func (g *Gateway) replyOf(ctx context.Context, name string) (*jobReply, error) {
-	data, err := g.replyData(ctx, name)
+	data, err := g.stored(ctx, replyObject(name))
 	if data == nil || err != nil {
 		return nil, err
 	}
@@ -165,9 +162,9 @@ func (g *Gateway) replyOf(ctx context.Context, name string) (*jobReply, error) {
 	return reply, json.Unmarshal(data, reply)
 }
 
-// replyData reads the reply to a job, or to a shard, as it is stored; nil: there is none.
-func (g *Gateway) replyData(ctx context.Context, name string) ([]byte, error) {
-	data, err := g.o.Kept.Shared().Get(ctx, replyObject(name))
+// stored reads an object of the shared store; nil: there is none.
+func (g *Gateway) stored(ctx context.Context, object string) ([]byte, error) {
+	data, err := g.o.Kept.Shared().Get(ctx, object)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
@@ -205,13 +202,12 @@ func (g *Gateway) workAt(ctx context.Context, engine Engine) error {
 	return engine.Work(ctx, g.o.Durable.Slots, func(given context.Context, name string, beat func([]byte)) error {
 		ctx, end := context.WithCancelCause(context.WithoutCancel(given))
 		defer end(nil)
-		stop := context.AfterFunc(given, func() {
+		defer context.AfterFunc(given, func() {
 			if cause := context.Cause(given); cause == context.Canceled && !stopping() {
 				end(cause)
 			}
 			end(ErrGone) // calls that may change something get their time to end
-		})
-		defer stop()
+		})()
 		ended := g.o.Watch.Job(engine == g.o.Durable.Shards)
 		err := g.attempt(ctx, engine, name, beat)
 		ended(errors.Is(err, errLeft), err)
@@ -234,7 +230,7 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	if found, err := g.getJob(ctx, name, &j); !found || err != nil {
 		return cmp.Or(err, errNoJob)
 	}
-	if reply, err := g.replyData(ctx, name); reply != nil || err != nil {
+	if reply, err := g.stored(ctx, replyObject(name)); reply != nil || err != nil {
 		return err // the worker before has died between the reply and its end
 	}
 	req := j.Caller.request(nil)

@@ -97,7 +97,7 @@ func (g *Gateway) liveJob(ctx, asking context.Context, name string) (*history.Ot
 	if !found || err != nil {
 		return nil, err
 	}
-	reply, err := g.replyData(ctx, name)
+	reply, err := g.stored(ctx, replyObject(name))
 	if reply != nil || err != nil { // its worker died after the reply
 		return nil, err
 	}

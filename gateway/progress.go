@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -32,11 +33,7 @@ type notifier struct {
 	tools map[stages.Place]stages.ToolProgress // of stages outside for_each
 }
 
-func newNotifier(ctx context.Context, req *mcp.CallToolRequest) *notifier {
-	return startNotifier(ctx, req, false)
-}
-
-func startNotifier(ctx context.Context, req *mcp.CallToolRequest, plain bool) *notifier {
+func newNotifier(ctx context.Context, req *mcp.CallToolRequest, plain bool) *notifier {
 	n := &notifier{news: make(chan struct{}, 1), plain: plain, tools: map[stages.Place]stages.ToolProgress{}}
 	n.running, n.end = context.WithCancel(ctx)
 	if token, send := req.Params.GetProgressToken(), senderOf(ctx, req); token != nil && send != nil {
@@ -169,10 +166,7 @@ func (n *notifier) loop(ctx context.Context, send func(mcp.ProgressNotificationP
 			return // the client has gone; the context ends the run
 		}
 		if burst = max(0, burst-1); burst == 0 {
-			select {
-			case <-time.After(progressRest):
-			case <-n.running.Done():
-			}
+			_ = pausing.For(n.running, progressRest)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 func notifying(ctx context.Context, tell progressSender) *notifier {
 	params := &mcp.CallToolParamsRaw{Name: "execute_pipeline"}
 	params.Meta = mcp.Meta{"progressToken": "p"}
-	return newNotifier(context.WithValue(ctx, senderKey{}, tell), &mcp.CallToolRequest{Params: params})
+	return newNotifier(context.WithValue(ctx, senderKey{}, tell), &mcp.CallToolRequest{Params: params}, false)
 }
 
 // TestNotifier: a client hears of every finished item, at least every 5 seconds, always of more than before, and of
@@ -213,7 +213,7 @@ func TestNotifierLastWord(t *testing.T) {
 		if diff := cmp.Diff([]float64{0, 50, 100, 101}, heard); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		if newNotifier(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}}).follow() != nil {
+		if newNotifier(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}}, false).follow() != nil {
 			t.Error("tools are asked for progress that nobody wants")
 		}
 	})

@@ -119,7 +119,7 @@ func (s Saved) Tool(ctx context.Context, name string) (*upstream.CatalogTool, er
 // describe returns a saved pipeline as a tool of the catalog.
 func (s Saved) describe(ctx context.Context, t *pipelines.Tool) upstream.CatalogTool {
 	c := upstream.CatalogTool{
-		Name: t.Name, Original: t.Name, Description: savedText(t, s.Viewer), InputSchema: t.Schema, ReadOnly: t.Hints.ReadOnly,
+		Name: t.Name, Original: t.Name, Description: savedText(t, s.Viewer), InputSchema: t.Schema, ReadOnly: t.Effects.ReadOnly,
 		Tool: t.Info, Long: cmp.Or(t.Long, t.Name+"()"), Brief: cmp.Or(t.Brief, t.Name+"()"),
 	}
 	c.Tool.Server, c.Tool.Name, c.Tool.Signature = pipelines.Server, t.Name, cmp.Or(t.Info.Signature, t.Name+"()")
@@ -158,10 +158,10 @@ func savedText(t *pipelines.Tool, v pipelines.Viewer) string {
 
 // savedHints are the annotations of a saved pipeline: the effects of its plan.
 func savedHints(t *pipelines.Tool) map[string]bool {
-	if t.Hints.ReadOnly {
+	if t.Effects.ReadOnly {
 		return map[string]bool{"readOnlyHint": true}
 	}
-	return map[string]bool{"readOnlyHint": false, "destructiveHint": !t.Hints.Additive, "idempotentHint": t.Hints.Idempotent}
+	return map[string]bool{"readOnlyHint": false, "destructiveHint": !t.Effects.Additive, "idempotentHint": t.Effects.Idempotent}
 }
 
 // savedTools are the saved pipelines that a client calls by names of their own. A tool of a server keeps its name.

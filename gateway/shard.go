@@ -109,7 +109,7 @@ func (g *Gateway) lastShard(ctx context.Context, run string) (name string, ended
 
 // shardReply returns how a shard ended; nil: its job has no reply.
 func (g *Gateway) shardReply(ctx context.Context, name string) (*stages.Ended, error) {
-	data, err := g.replyData(ctx, name)
+	data, err := g.stored(ctx, replyObject(name))
 	if data == nil || err != nil {
 		return nil, err
 	}

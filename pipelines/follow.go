@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/following"
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 )
 
 // sums are checksums of what a store has read, by path.
@@ -89,10 +90,7 @@ func (s *Set) Follow(ctx context.Context, changed func(Change)) {
 				changed(c)
 			}
 		}
-		select {
-		case <-time.After(checkEvery):
-		case <-ctx.Done():
-		}
+		_ = pausing.For(ctx, checkEvery)
 	}
 }
 
@@ -123,7 +121,7 @@ func difference(before, after map[string]Tool) Change {
 		}
 		became("added", !known)
 		became("removed", !left)
-		became("changed", known && left && (old.Version.Hash != t.Version.Hash || old.Version.Private() != t.Version.Private() || old.Path != t.Path || old.Hints != t.Hints))
+		became("changed", known && left && (old.Version.Hash != t.Version.Hash || old.Version.Private() != t.Version.Private() || old.Path != t.Path || old.Effects != t.Effects))
 		became("fits again", known && left && old.Broken != nil && t.Broken == nil)
 		if t.Broken != nil && (!known || fmt.Sprint(old.Broken) != fmt.Sprint(t.Broken)) {
 			c.Broken[name] = t.Why()

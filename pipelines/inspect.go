@@ -40,7 +40,7 @@ func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 	t.Schema = d.InputSchema()
 	said, err := schemas.Describe(schemas.NewSteps(ctx, schemas.DefaultSteps), p.Name, t.Schema)
 	t.Long, t.Brief = said.Long, said.Brief
-	t.Info = stages.Tool{Server: Server, Name: p.Name, Annotated: true, Signature: said.Signature, Input: said.Input, Runs: true, Timeout: s.deps.Limits.WithDefaults().Run}
+	t.Info = stages.Tool{Server: Server, Name: p.Name, Annotated: true, Signature: said.Signature, Input: said.Input, IsPipeline: true, Timeout: s.deps.Limits.WithDefaults().Run}
 	t.Info.Input.Check = d.check
 	if err != nil {
 		t.Broken = stages.Errorf(stages.InvalidPipeline, "", "%w", err)
@@ -54,10 +54,10 @@ func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 	if t.Broken = err; err != nil {
 		return t
 	}
-	look := &lookup{Tools: s.deps.Tools, hints: Hints{ReadOnly: true, Idempotent: true, Additive: true}}
+	look := &lookup{Tools: s.deps.Tools, effects: Effects{ReadOnly: true, Idempotent: true, Additive: true}}
 	t.Broken = s.compile(ctx, d, look, t)
-	t.Hints = look.hints
-	t.Info.ReadOnly, t.Info.Idempotent = t.Hints.ReadOnly, t.Hints.Idempotent
+	t.Effects = look.effects
+	t.Info.ReadOnly, t.Info.Idempotent = t.Effects.ReadOnly, t.Effects.Idempotent
 	return t
 }
 
@@ -89,7 +89,7 @@ func (s *Set) compile(ctx context.Context, d *Definition, look *lookup, t *Tool)
 		return errs[0]
 	}
 	if plan == nil || saves(plan.Plan().Stages) {
-		look.hints = Hints{} // it may do anything
+		look.effects = Effects{} // it may do anything
 	}
 	if plan != nil {
 		t.Info.Chains, t.Info.Calls = plan.Chains(), plan.Plan().Most.Calls
@@ -142,8 +142,8 @@ const guess = `"\u0000a value of a parameter"`
 type lookup struct {
 	stages.Tools
 
-	mu    sync.Mutex
-	hints Hints // of the tools that were looked up; guarded by mu
+	mu      sync.Mutex
+	effects Effects // of the tools that were looked up; guarded by mu
 }
 
 // Tool implements [stages.Tools].
@@ -152,12 +152,12 @@ func (l *lookup) Tool(ctx context.Context, server, name string) (*stages.Tool, e
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.hints = Hints{} // it may do anything
+		l.effects = Effects{} // it may do anything
 		return nil, err
 	}
-	l.hints.ReadOnly = l.hints.ReadOnly && t.ReadOnly
-	l.hints.Idempotent = l.hints.Idempotent && (t.ReadOnly || t.Idempotent)
-	l.hints.Additive = l.hints.Additive && (t.ReadOnly || t.Additive)
+	l.effects.ReadOnly = l.effects.ReadOnly && t.ReadOnly
+	l.effects.Idempotent = l.effects.Idempotent && (t.ReadOnly || t.Idempotent)
+	l.effects.Additive = l.effects.Additive && (t.ReadOnly || t.Additive)
 	own := *t
 	if own.Input.Check != nil {
 		own.Input.Check = func(ctx context.Context, args json.RawMessage, partial bool) ([]string, string) {

@@ -62,7 +62,7 @@ type Tool struct {
 	Schema  json.RawMessage // of its parameters
 	Long    string          // its signature, as in lists
 	Brief   string
-	Hints   Hints
+	Effects Effects
 	Servers []string // that it calls, also by the pipelines that it calls; sorted
 
 	allServers bool // they are known
@@ -71,8 +71,8 @@ type Tool struct {
 // Why is why the tool cannot be called, for the operator: with the whole path of its file.
 func (t *Tool) Why() error { return cmp.Or(t.Err, t.Broken) }
 
-// Hints are what all calls of a plan together may do.
-type Hints struct{ ReadOnly, Idempotent, Additive bool }
+// Effects are what all calls of a plan together may do.
+type Effects struct{ ReadOnly, Idempotent, Additive bool }
 
 // A Viewer is who asks for saved pipelines.
 type Viewer struct {

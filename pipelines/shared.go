@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/store"
 )
 
@@ -400,12 +401,7 @@ func (m *shared) first(ctx context.Context) {
 // follow reads the store when somebody says that there is something new, and now and then anyway, until ctx is done. Then it
 // calls changed.
 func (m *shared) follow(ctx context.Context, changed func()) {
-	for {
-		select {
-		case <-time.After(lookEvery):
-		case <-ctx.Done():
-			return
-		}
+	for pausing.For(ctx, lookEvery) == nil {
 		asking, cancel := context.WithTimeout(ctx, askTime)
 		l, err := m.list(asking, sharedMarks, mostMarks)
 		cancel()

@@ -3,6 +3,7 @@ package preview
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -185,9 +186,7 @@ func (c *csvStats) name(header []string) {
 	}
 	used := map[string]bool{}
 	for i, name := range header[:min(len(header), maxColumns)] {
-		if name == "" {
-			name = fmt.Sprintf("column_%d", i+1)
-		}
+		name = cmp.Or(name, fmt.Sprintf("column_%d", i+1))
 		for n := 2; used[name] || name != header[i] && taken[name]; n++ {
 			name = fmt.Sprintf("%s_%d", header[i], n)
 		}
@@ -270,9 +269,7 @@ func (c *csvStats) try() string {
 		return ""
 	}
 	from := map[byte]string{',': "fromcsv", '\t': "fromtsv"}[c.form.separator]
-	if from == "" {
-		from = fmt.Sprintf("fromcsv(%q)", string(rune(c.form.separator)))
-	}
+	from = cmp.Or(from, fmt.Sprintf("fromcsv(%q)", string(rune(c.form.separator))))
 	return "jq -R -s -c '" + from + "[] | {" + strings.Join(keys, ",") + "}'"
 }
 

@@ -89,7 +89,7 @@ func (it *item) textLines(room int) string {
 	return ""
 }
 
-// linePatterns returns the patterns of lines worth printing: many of the texts have them.
+// linePatterns returns the patterns of lines worth printing: many lines of the texts have them.
 func (n *node) linePatterns() (alike []string) {
 	t := n.texts
 	if t == nil || t.n < 2 {

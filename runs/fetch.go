@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/store"
 )
 
@@ -55,9 +56,7 @@ func (c *Caller) fetch(ctx context.Context, id string, patience time.Duration) (
 			}
 			continue
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if pausing.For(ctx, pause) != nil {
 			return false, unreachable(context.Cause(ctx))
 		}
 	}

@@ -262,8 +262,7 @@ func diskText(err error) string {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
 		return "the disk for temporary files is full"
 	}
-	var number syscall.Errno
-	if errors.As(err, &number) {
+	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		return "the disk for temporary files cannot be written: " + number.Error()
 	}
 	return "the disk for temporary files cannot be written"

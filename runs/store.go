@@ -238,8 +238,8 @@ type Options struct {
 	Output int64         // bytes of one output, 64 MiB
 	Total  int64         // bytes of all outputs, 2 GiB
 	Runs   int           // number of runs, 10,000
-	TTL    time.Duration // time to live of a run after its last use, 30 minutes
-	Held   time.Duration // how much longer the shared store has a run, see [Store.Hold]
+	TTL    time.Duration // time to live of a run after its last use, 30 minutes; the shared store keeps it for half of that longer
+	Held   time.Duration // how much longer the shared store keeps a run that [Store.Hold] marks
 }
 
 func (o Options) withDefaults() Options {

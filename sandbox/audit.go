@@ -121,8 +121,7 @@ func collect(ctx context.Context, client *wire.Client, limit int64, chain wire.C
 	if err != nil {
 		return "", nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { client.Fail(context.Cause(ctx)) })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { client.Fail(context.Cause(ctx)) })()
 	s, err := client.Run(prepared)
 	if err != nil {
 		return "", nil, err

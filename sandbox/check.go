@@ -267,9 +267,7 @@ func mistaken(c stages.Command, inv programs.Invocation, f *wire.Failure) error 
 	said := strings.TrimSpace(idle().ReplaceAllString(f.Stderr, ""))
 	name := inv.Argv[0]
 	said = regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(name)+`: `).ReplaceAllString(said, "")
-	if said == "" {
-		said = fmt.Sprintf("it exits with status %d on empty input", f.Status)
-	}
+	said = cmp.Or(said, fmt.Sprintf("it exits with status %d on empty input", f.Status))
 	hint := programs.Hint(c.Name, programs.Complaint{Args: c.Args, Message: f.Stderr})
 	e := stages.Errorf(stages.DisallowedArgument, hint, "%s: %s", c.Name, said)
 	e.Field = argField(inv.ScriptAt)

@@ -141,7 +141,7 @@ func (c *call) cancel() {
 	if c.timer != nil || c.over {
 		return
 	}
-	c.session.spoil() // by what is about to happen to its client, at the latest
+	c.session.spoil() // the worker may be killed below, and can serve nobody else
 	c.timer = time.AfterFunc(killGrace, func() { c.session.client.Fail(errors.New("it does not answer")) })
 	_ = c.stream.Cancel() // a lost connection has ended the run
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// A leasedWorker is a worker and who may have it. Its states are in the package's "Life of a worker".
-type leasedWorker struct {
+// A pooledWorker is a worker and who may have it. Its states are in the package's "Life of a worker".
+type pooledWorker struct {
 	ready  chan struct{} // closed when it was started: client is set, or err
 	client *wire.Client
 	worker Worker
@@ -34,7 +34,7 @@ const (
 )
 
 // begin begins a lease, or another run of it.
-func (t *leasedWorker) begin(caller string) {
+func (t *pooledWorker) begin(caller string) {
 	if t.runs == 0 {
 		t.caller, t.ends = caller, time.Now().Add(leaseLife)
 	}
@@ -45,7 +45,7 @@ func (t *leasedWorker) begin(caller string) {
 }
 
 // end ends a worker, if it was started.
-func (t *leasedWorker) end() {
+func (t *pooledWorker) end() {
 	if <-t.ready; t.err == nil {
 		_ = t.client.Close()
 	}
@@ -53,7 +53,7 @@ func (t *leasedWorker) end() {
 
 // release has a worker wait for the next run of its caller, cleared. Where that cannot be, because something has happened to
 // it or its caller may be anybody, a new one in the same container does. It returns false when the worker is to end.
-func (p *Pool) release(t *leasedWorker, whole bool) bool {
+func (p *Pool) release(t *pooledWorker, whole bool) bool {
 	rest := min(time.Until(t.ends), leaseIdle)
 	if !p.lasting || t.caller == "" || t.runs >= leaseRuns || rest <= 0 {
 		return false
@@ -61,7 +61,7 @@ func (p *Pool) release(t *leasedWorker, whole bool) bool {
 	if whole && t.caller != stages.Anonymous {
 		return t.client.Renew() == nil && p.wait(t, rest, nil)
 	}
-	next := &leasedWorker{caller: t.caller, runs: t.runs, ends: t.ends}
+	next := &pooledWorker{caller: t.caller, runs: t.runs, ends: t.ends}
 	if next.worker = t.worker.Replace(); next.worker == nil {
 		return false
 	}
@@ -76,14 +76,14 @@ func (p *Pool) release(t *leasedWorker, whole bool) bool {
 }
 
 // releaseTo keeps a worker that has checked commands of a plan, with all that it has compiled, for more of them and for the run.
-func (p *Pool) releaseTo(t *leasedWorker, plan *plan) bool {
+func (p *Pool) releaseTo(t *pooledWorker, plan *plan) bool {
 	t.plan = plan
 	return p.wait(t, leaseIdle, nil)
 }
 
 // wait adds a worker to those that wait, which start makes first unless it is nil. It returns false when the pool has closed
 // and does not want it.
-func (p *Pool) wait(t *leasedWorker, rest time.Duration, start func(context.Context) error) bool {
+func (p *Pool) wait(t *pooledWorker, rest time.Duration, start func(context.Context) error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
@@ -94,7 +94,7 @@ func (p *Pool) wait(t *leasedWorker, rest time.Duration, start func(context.Cont
 }
 
 // add is wait for who holds the lock.
-func (p *Pool) add(t *leasedWorker, rest time.Duration, start func(context.Context) error) {
+func (p *Pool) add(t *pooledWorker, rest time.Duration, start func(context.Context) error) {
 	taken := make(chan struct{})
 	if t.taken = taken; start != nil {
 		t.ready = make(chan struct{})
@@ -112,7 +112,7 @@ func (p *Pool) add(t *leasedWorker, rest time.Duration, start func(context.Conte
 }
 
 // watch ends a worker that could not be started, has waited long enough, or has ended by itself.
-func (p *Pool) watch(t *leasedWorker, taken chan struct{}, rest time.Duration) {
+func (p *Pool) watch(t *pooledWorker, taken chan struct{}, rest time.Duration) {
 	if t.err == nil {
 		timer := time.NewTimer(rest)
 		defer timer.Stop()
@@ -124,7 +124,7 @@ func (p *Pool) watch(t *leasedWorker, taken chan struct{}, rest time.Duration) {
 		}
 	}
 	p.mu.Lock()
-	i := slices.IndexFunc(p.waiting, func(w *leasedWorker) bool { return w == t && w.taken == taken }) // it may wait again by now
+	i := slices.IndexFunc(p.waiting, func(w *pooledWorker) bool { return w == t && w.taken == taken }) // it may wait again by now
 	if i >= 0 {
 		p.waiting = slices.Delete(p.waiting, i, i+1)
 	}
@@ -138,7 +138,7 @@ func (p *Pool) watch(t *leasedWorker, taken chan struct{}, rest time.Duration) {
 // The lock is held, and the pool is open.
 func (p *Pool) evict(most int) {
 	for leased := len(p.waiting) - p.unleased(); leased > max(most, 0); leased-- {
-		i := slices.IndexFunc(p.waiting, func(t *leasedWorker) bool { return t.runs > 0 })
+		i := slices.IndexFunc(p.waiting, func(t *pooledWorker) bool { return t.runs > 0 })
 		p.started.Go(p.remove(i).end)
 	}
 }
@@ -154,7 +154,7 @@ func (p *Pool) unleased() (n int) {
 }
 
 // remove removes a worker from those that wait. The lock is held.
-func (p *Pool) remove(i int) *leasedWorker {
+func (p *Pool) remove(i int) *pooledWorker {
 	t := p.waiting[i]
 	p.waiting = slices.Delete(p.waiting, i, i+1)
 	close(t.taken)
@@ -162,7 +162,7 @@ func (p *Pool) remove(i int) *leasedWorker {
 }
 
 // next removes and returns the worker that has waited least of those that are wanted; nil: none is.
-func (p *Pool) next(wanted func(t *leasedWorker) bool) *leasedWorker {
+func (p *Pool) next(wanted func(t *pooledWorker) bool) *pooledWorker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, t := range slices.Backward(p.waiting) {
@@ -174,12 +174,12 @@ func (p *Pool) next(wanted func(t *leasedWorker) bool) *leasedWorker {
 }
 
 // heldBy removes and returns the worker that waits for a plan.
-func (p *Pool) heldBy(plan *plan) *leasedWorker {
-	return p.next(func(t *leasedWorker) bool { return t.plan != nil && t.plan == plan })
+func (p *Pool) heldBy(plan *plan) *pooledWorker {
+	return p.next(func(t *pooledWorker) bool { return t.plan != nil && t.plan == plan })
 }
 
 // giveUp ends a worker in the background.
-func (p *Pool) giveUp(t *leasedWorker) {
+func (p *Pool) giveUp(t *pooledWorker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed { // else the driver ends it
@@ -189,16 +189,16 @@ func (p *Pool) giveUp(t *leasedWorker) {
 
 // take returns a worker for a run of a caller that is alive: the one that waits for its plan, for the caller, or for anybody;
 // or else it starts one. It asks no more workers when ctx has ended, because each would be ended for not answering.
-func (p *Pool) take(ctx context.Context, caller string, plan *plan) (*leasedWorker, error) {
+func (p *Pool) take(ctx context.Context, caller string, plan *plan) (*pooledWorker, error) {
 	for ctx.Err() == nil {
 		t := p.fitting(caller, plan)
 		if t == nil {
-			t = &leasedWorker{ready: make(chan struct{})}
+			t = &pooledWorker{ready: make(chan struct{})}
 			close(t.ready)
 			if err := p.dial(ctx, t); err != nil {
 				return nil, err
 			}
-		} else if t.answer(ctx) != nil {
+		} else if t.ping(ctx) != nil {
 			p.giveUp(t)
 			continue
 		}
@@ -209,18 +209,18 @@ func (p *Pool) take(ctx context.Context, caller string, plan *plan) (*leasedWork
 }
 
 // fitting removes and returns the waiting worker that a run of a caller is to have; nil: none waits.
-func (p *Pool) fitting(caller string, plan *plan) *leasedWorker {
+func (p *Pool) fitting(caller string, plan *plan) *pooledWorker {
 	if t := p.heldBy(plan); t != nil {
 		return t
 	}
-	if t := p.next(func(t *leasedWorker) bool { return t.plan == nil && t.runs > 0 && t.caller == caller }); t != nil {
+	if t := p.next(func(t *pooledWorker) bool { return t.plan == nil && t.runs > 0 && t.caller == caller }); t != nil {
 		return t
 	}
-	return p.next(func(t *leasedWorker) bool { return t.runs == 0 })
+	return p.next(func(t *pooledWorker) bool { return t.runs == 0 })
 }
 
-// answer asks a worker that has waited for a sign of life: its container can be frozen from outside at any time.
-func (t *leasedWorker) answer(ctx context.Context) error {
+// ping asks a worker that has waited whether it lives: its container can be frozen from outside at any time.
+func (t *pooledWorker) ping(ctx context.Context) error {
 	select {
 	case <-t.ready:
 	case <-ctx.Done():
@@ -236,7 +236,7 @@ func (t *leasedWorker) answer(ctx context.Context) error {
 
 // dial starts a worker and checks that it answers. Its container may stand still after the worker's hello. dial gives up
 // such a worker and starts another.
-func (p *Pool) dial(ctx context.Context, t *leasedWorker) error {
+func (p *Pool) dial(ctx context.Context, t *pooledWorker) error {
 	for tries := greetTries; ; tries-- {
 		var err error
 		if t.worker, err = p.driver.Open(ctx); err != nil {
@@ -271,7 +271,7 @@ func (p *Pool) refill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for range p.warm - p.unleased() {
-		if t := new(leasedWorker); !p.closed {
+		if t := new(pooledWorker); !p.closed {
 			p.add(t, math.MaxInt64, func(ctx context.Context) error { return p.dial(ctx, t) })
 		}
 	}

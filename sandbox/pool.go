@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ type Pool struct {
 	started sync.WaitGroup // and the ends there
 
 	mu       sync.Mutex
-	waiting  []*leasedWorker // the one that has waited longest first; some are being started
+	waiting  []*pooledWorker // the one that has waited longest first; some are being started
 	sessions map[*session]bool
 	closed   bool
 }
@@ -272,15 +273,12 @@ func (p *Pool) Close() error {
 		close(t.taken)
 	}
 	p.waiting = nil
-	sessions := make([]*session, 0, len(p.sessions))
-	for s := range p.sessions {
-		sessions = append(sessions, s)
-	}
+	sessions := maps.Clone(p.sessions)
 	p.mu.Unlock()
 
 	p.cancel()
 	p.started.Wait()
-	for _, s := range sessions {
+	for s := range sessions {
 		_ = s.Close()
 	}
 	var ending sync.WaitGroup // side by side: one that stands still takes seconds
@@ -343,15 +341,7 @@ func (b Budget) withDefaults(memory int64, runs int) Budget {
 			b.Memory = max(memory/int64(runs), leastMemory)
 		}
 	}
-	if b.Disk <= 0 {
-		b.Disk = Disk
-	}
-	if b.Files <= 0 {
-		b.Files = defaultFiles
-	}
-	if b.Processes <= 0 {
-		b.Processes = defaultProcesses
-	}
+	b.Disk, b.Files, b.Processes = cmp.Or(b.Disk, Disk), cmp.Or(b.Files, defaultFiles), cmp.Or(b.Processes, defaultProcesses)
 	return b
 }
 

@@ -22,20 +22,20 @@ type session struct {
 	pool   *Pool
 	client *wire.Client
 	gone   func()        // gives back what the session holds; called once
-	leased *leasedWorker // whose worker it is
+	leased *pooledWorker // whose worker it is
 	plan   *plan         // that the worker waits for when the session ends; nil: for any run of its caller
 	slots  chan struct{} // holds one value for each chain that runs
 
 	keeping chan struct{} // holds one value for each input on its way
 
-	passed  func() bool // pass, once: whether the worker is somebody else's by now
+	passed  func() bool // pass, once: whether the worker is another caller's by now
 	mu      sync.Mutex
 	active  int  // chains and inputs that are under way
 	spoiled bool // something has happened after which the worker serves nobody else
 	closed  bool
 }
 
-func newSession(p *Pool, t *leasedWorker) *session {
+func newSession(p *Pool, t *pooledWorker) *session {
 	s := &session{
 		pool: p, client: t.client, leased: t, slots: make(chan struct{}, wire.Slots), keeping: make(chan struct{}, wire.MaxInputs),
 	}
@@ -198,8 +198,7 @@ func (s *session) exchange(ctx context.Context, places chan struct{}, chain wire
 		return x, lostError(err)
 	}
 	c := &call{stream: stream, session: s, fed: make(chan struct{})}
-	stop := context.AfterFunc(ctx, c.cancel)
-	defer stop()
+	defer context.AfterFunc(ctx, c.cancel)()
 	go c.feed(in)
 	x.write = c.drain(out)
 	x.outcome, x.lost = stream.Outcome()

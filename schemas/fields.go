@@ -14,8 +14,8 @@ const (
 	maxFields      = 200  // in all
 	maxNesting     = 4    // of objects in objects
 	maxHops        = 8    // of references, one after another
-	maxFieldTitle  = 200  // bytes
-	maxFieldText   = 4000 // bytes of a description
+	maxFieldTitle  = 200  // characters
+	maxFieldText   = 4000 // characters of a description
 	shownFieldType = 80   // bytes
 )
 
@@ -84,7 +84,7 @@ func (d *describer) field(s *node, depth int) (f Field) {
 	return f
 }
 
-// members describes the members of an object, whose schemas are these.
+// members adds to f the members that the schemas forms declare.
 func (d *describer) members(f *Field, forms []*node, depth int) {
 	for _, p := range parameters(d.outlineOf(forms...)) {
 		if d.left--; d.left < 0 {
@@ -100,7 +100,7 @@ func (d *describer) members(f *Field, forms []*node, depth int) {
 	}
 }
 
-// forms returns a schema, and what it refers to or has as its one alternative beside null: what each says goes before the next.
+// forms returns a schema and what it stands for: its $ref, or its only alternative beside null. Each takes precedence over the next.
 func (d *document) forms(s *node) (list []*node) {
 	for len(list) < maxHops && s != nil {
 		list = append(list, s)

@@ -72,9 +72,7 @@ func (r *shaper) shape(s *node, depth int) *resultshape.Shape {
 		}
 		out = both(out, r.shape(sub.value, depth+1))
 	}
-	if out.Kinds == 0 {
-		out.Kinds = resultshape.Unknown
-	}
+	out.Kinds = cmp.Or(out.Kinds, resultshape.Unknown)
 	return out
 }
 

@@ -86,7 +86,7 @@ func (c *caller) once(ctx context.Context, args json.RawMessage) (Result, error)
 		o, own = c.shared.call(ctx, it.attempt(), args)
 	}
 	if o.left && (own || o.err != nil) {
-		it.left(c.repeats)
+		it.callSent(c.repeats)
 	}
 	if o.err == nil {
 		o.err = c.as.apply(&o.result, c.picked)
@@ -129,7 +129,7 @@ func (c *caller) send(ctx context.Context, args json.RawMessage, key string, t *
 	s := &sending{caller: c, stage: ctx, ctx: ctx, args: args, key: key, task: t, again: t != nil, outcome: outcome{err: errNoReturn}}
 	if !c.info.ReadOnly {
 		var release func()
-		s.hold, release = holdEffects(ctx, c.r.outer, c.r.clock, itemOf(ctx).held(), !c.info.Runs)
+		s.hold, release = holdEffects(ctx, c.r.outer, c.r.clock, itemOf(ctx).held(), !c.info.IsPipeline)
 		defer release()
 		s.ctx = s.hold.ctx
 	}

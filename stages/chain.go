@@ -281,8 +281,7 @@ func newFlow(ctx context.Context, r *Run, links []*link, in io.Reader, out io.Wr
 // run runs the links and returns the first failure, or what ended the last link's output early.
 func (f *flow) run(ctx context.Context) error {
 	// A pipe has no context: when the chain is cancelled, the links that wait at one must wake up.
-	stop := context.AfterFunc(ctx, func() { f.breakPipes() })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { f.breakPipes() })()
 	var wg sync.WaitGroup
 	for i, l := range f.links {
 		wg.Go(func() {

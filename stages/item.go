@@ -61,9 +61,9 @@ func (it *item) attempt() int {
 	return (it.around.attempt()-1)*(1+it.of.Retries) + it.attempts
 }
 
-// left notes that a call which may change something has left. repeats says that the same call comes again with the next
+// callSent notes that a call which may change something has been sent. repeats says that the same call comes again with the next
 // attempt, and does no harm.
-func (it *item) left(repeats bool) {
+func (it *item) callSent(repeats bool) {
 	for ; it != nil; it = it.around {
 		if !repeats {
 			it.spent.Store(true)

@@ -77,8 +77,7 @@ func runBranches(ctx context.Context, r *Run, branches []branch, in io.Reader, o
 		defer results[i].Close()
 		pr, pw := io.Pipe()
 		feeds[i] = pw
-		stop := context.AfterFunc(ctx, func() { pw.CloseWithError(errBroken) })
-		defer stop()
+		defer context.AfterFunc(ctx, func() { pw.CloseWithError(errBroken) })()
 		wg.Go(func() {
 			defer recovered(&errs[i])
 			own := headers{in: around.in, out: &results[i].header, item: around.item}
@@ -89,8 +88,7 @@ func runBranches(ctx context.Context, r *Run, branches []branch, in io.Reader, o
 			}
 		})
 	}
-	stop := context.AfterFunc(ctx, func() { stopReading(in) })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { stopReading(in) })()
 	err := fanOut(in, feeds)
 	wg.Wait()
 	if cause := firstFailure(ctx, err, errs); cause != nil {

@@ -188,8 +188,7 @@ func fed(ctx context.Context, filter Filter, in io.Reader, out io.Writer) error 
 	}
 	pr, pw := io.Pipe()
 	defer pr.CloseWithError(errStopped)
-	stop := context.AfterFunc(ctx, func() { pr.CloseWithError(errBroken) })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { pr.CloseWithError(errBroken) })()
 	go func() {
 		_, err := io.Copy(pw, in)
 		if _, known := errors.AsType[*Error](err); err != nil && !known {

@@ -26,22 +26,22 @@ type queue struct {
 	ran          int       // items begun whose results an earlier run has not kept
 	since, until time.Time // when the first of them began, and when the others were left
 
-	mu       sync.Mutex
-	place    sync.Cond // there may be a place for an item
-	result   sync.Cond // there may be a result to be written
-	items    []*item   // in the order of the input; guarded by mu, as is everything below
-	active   int       // items that run
-	writing  bool      // a result is on its way to the reader
-	waiting  int64     // bytes of results that wait behind a slower item
-	ended    bool      // no item will be added
-	complete bool      // the input has ended, or is left to others, and every result is written
-	left     bool      // no item begins here any more: others run them
-	err      error     // the first failure
-	begun    int       // items begun
-	written  int64     // bytes of results
-	untried  int       // of those, items that were only on their way to what runs them when everything ended
-	ok       int       // items that succeeded
-	failed   int       // items that failed, tolerated or not
+	mu         sync.Mutex
+	place      sync.Cond // there may be a place for an item
+	result     sync.Cond // there may be a result to be written
+	items      []*item   // in the order of the input; guarded by mu, as is everything below
+	active     int       // items that run
+	writing    bool      // a result is on its way to the reader
+	waiting    int64     // bytes of results that wait behind a slower item
+	ended      bool      // no item will be added
+	complete   bool      // the input has ended, or is left to others, and every result is written
+	handedOver bool      // no item begins here any more: others run them
+	err        error     // the first failure
+	begun      int       // items begun
+	written    int64     // bytes of results
+	untried    int       // items begun that were only on their way to what runs them when everything ended
+	ok         int       // items that succeeded
+	failed     int       // items that failed, tolerated or not
 }
 
 func newQueue(e *each, cancel context.CancelCauseFunc, in *items) *queue {
@@ -55,8 +55,7 @@ func newQueue(e *each, cancel context.CancelCauseFunc, in *items) *queue {
 
 // run dispatches and emits the items.
 func (q *queue) run(ctx context.Context, out *collector) error {
-	stop := context.AfterFunc(ctx, q.wake)
-	defer stop()
+	defer context.AfterFunc(ctx, q.wake)()
 	var emitted error
 	var emitter sync.WaitGroup
 	emitter.Go(func() {
@@ -119,7 +118,7 @@ func (q *queue) dispatch(ctx context.Context) {
 			return
 		}
 		if known, err := it.known(); known || err != nil {
-			q.leave(it, false, err)
+			q.endItem(it, false, err)
 			continue
 		}
 		if q.ran++; q.ran == 1 {
@@ -149,7 +148,7 @@ func (q *queue) ready(ctx context.Context) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
-		if q.err != nil || ctx.Err() != nil || q.leaves() {
+		if q.err != nil || ctx.Err() != nil || q.handsOver() {
 			return false
 		}
 		blocked := q.writing || len(q.items) > 0 && q.items[0].done || q.active > 0 && q.e.r.crowded()
@@ -160,20 +159,20 @@ func (q *queue) ready(ctx context.Context) bool {
 	}
 }
 
-// leaves reports whether the items that have not begun are left to others. The caller has mu.
-func (q *queue) leaves() bool {
+// handsOver reports whether the items that have not begun are left to others. The caller has mu.
+func (q *queue) handsOver() bool {
 	switch {
 	case q.begun == 0:
 	case q.e.spreads:
-		q.left = q.e.first.over(q.begun, q.since)
+		q.handedOver = q.e.first.over(q.begun, q.since)
 	case q.e.shard != nil && q.begun+q.e.shard.Before >= q.e.begunBefore: // the next shard would not know what became of those
 		calls := max(q.e.r.calls.Load(), int64(q.begun))
-		q.left = q.written >= q.e.shard.Output || calls >= q.e.shard.Calls || time.Since(q.since) > shardTime
+		q.handedOver = q.written >= q.e.shard.Output || calls >= q.e.shard.Calls || time.Since(q.since) > shardTime
 	}
-	if q.left {
+	if q.handedOver {
 		q.until = time.Now()
 	}
-	return q.left
+	return q.handedOver
 }
 
 // next begins the next item.
@@ -210,12 +209,12 @@ func (l Limits) tooMany() error {
 // finish ends an item whose stages have ended with err.
 func (q *queue) finish(ctx context.Context, it *item, err error) {
 	failed, err := it.conclude(ctx, err)
-	q.leave(it, failed, err)
+	q.endItem(it, failed, err)
 }
 
-// leave ends an item and counts it; err ends the others. A result that waits behind a slower item keeps nothing of its own
+// endItem ends an item and counts it; err ends the others. A result that waits behind a slower item keeps nothing of its own
 // item. The failure is known before the place of the item is free, so that no item takes it.
-func (q *queue) leave(it *item, failed bool, err error) {
+func (q *queue) endItem(it *item, failed bool, err error) {
 	q.e.r.release(int64(len(it.data)))
 	it.element, it.before, it.hold, it.fed = element{}, failureGroups{}, nil, nil
 	if err != nil {
@@ -319,7 +318,7 @@ func (q *queue) take(batch []*item) []*item {
 			q.writing = true
 			return batch
 		case q.ended && len(q.items) == 0:
-			q.complete = q.in.atEnd || q.left
+			q.complete = q.in.atEnd || q.handedOver
 			return nil
 		}
 		q.result.Wait()
@@ -350,7 +349,7 @@ func (q *queue) over(ctx context.Context, it *item, how error) {
 		q.untried++
 		q.mu.Unlock()
 		q.e.m.count(func(r *StageReport) { r.Items-- })
-		q.leave(it, false, cmp.Or(context.Cause(ctx), errBroken))
+		q.endItem(it, false, cmp.Or(context.Cause(ctx), errBroken))
 		return
 	}
 	it.attempts = 1
@@ -446,8 +445,7 @@ func (e *each) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// Neither a read nor a wait has a context: when the items end early, both must wake up.
-	stopIn := context.AfterFunc(ctx, func() { stopReading(in) })
-	defer stopIn()
+	defer context.AfterFunc(ctx, func() { stopReading(in) })()
 	source := in
 	if e.changes {
 		checked, err := e.checked(in, headersOf(ctx).in)
@@ -463,7 +461,7 @@ func (e *each) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	q := newQueue(e, cancel, e.items(source, headersOf(ctx).in))
 	c := &collector{valueList: newValueList(out, e.Collect == collectLines), raw: e.raw, data: e.describe(headersOf(ctx))}
 	err := q.run(ctx, c)
-	if err == nil && q.left && e.spreads {
+	if err == nil && q.handedOver && e.spreads {
 		q.complete = false
 		err = e.spread(ctx, q, c)
 		q.complete = err == nil

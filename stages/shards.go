@@ -55,7 +55,7 @@ type lane struct {
 	before int
 	items  []element
 	bytes  int64
-	lane   int    // items before its first, which may have run
+	start  int    // items before the lane; before grows as shards end
 	sum    []byte // of all its items
 
 	runs []string // with the outputs
@@ -162,7 +162,7 @@ func (s *spreading) next() (*lane, error) {
 	if len(l.items) == 0 {
 		return nil, nil
 	}
-	l.lane, l.sum = l.before, sumOf(l.items)
+	l.start, l.sum = l.before, sumOf(l.items)
 	read := s.q.in.r.Buffered()
 	more := int64(read - s.read + bytesOf(l.items))
 	s.m.count(func(r *StageReport) { r.ahead += more })
@@ -253,7 +253,7 @@ func (s *spreading) store(ctx context.Context, l *lane, calls int64) (run string
 	if err := runs.Publish(ctx, p.id); err != nil {
 		return "", storeError(err)
 	}
-	s.log.shards.note(shardLine{l.before, len(l.items), p.id, l.lane, l.sum})
+	s.log.shards.note(shardLine{l.before, len(l.items), p.id, l.start, l.sum})
 	if s.changes {
 		s.r.effects.addShard(p.id, s.m.step.place)
 	}

@@ -38,7 +38,7 @@ func (d Deps) canSpread(s *Step, onward []*Step, again bool) bool {
 	}
 	for inner := range allSteps(s.each.body) {
 		switch {
-		case inner.origin != nil, inner.tool != nil && (inner.tool.info.Sticky || inner.tool.info.Runs):
+		case inner.origin != nil, inner.tool != nil && (inner.tool.info.Sticky || inner.tool.info.IsPipeline):
 			return false
 		case inner.Command != nil && (d.Files != nil || len(inner.Nested) > 0): // it may read files of this workspace, or inputs that run once
 			return false

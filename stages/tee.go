@@ -121,7 +121,7 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in i
 	if !r.within.send() || !it.held().send() {
 		return context.Cause(ctx)
 	}
-	it.left(false)
+	it.callSent(false)
 	saving, cancel := context.WithCancelCause(r.outer)
 	defer cancel(nil)
 	// When the time is up, a tee that still waits for other writers ends, and has saved nothing.

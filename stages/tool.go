@@ -54,7 +54,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err := errors.Join(terr, err); err != nil {
 		return nil, err
 	}
-	if info.Runs && t.Paginate.on() {
+	if info.IsPipeline && t.Paginate.on() {
 		return nil, fielded("paginate", Errorf(InvalidPipeline, "leave it out; stages of the saved pipeline can fetch all pages", "a saved pipeline has no pages"))
 	}
 	pg, err := t.Paginate.compile(info, s)
@@ -277,16 +277,16 @@ type Tool struct {
 	Idempotent bool // annotated idempotentHint
 	Additive   bool // annotated destructiveHint: false
 
-	// Runs says that a call runs a pipeline as a part of the run: it ends with the time of the run, and counts as sent with its
+	// IsPipeline says that a call runs a pipeline as a part of the run: it ends with the time of the run, and counts as sent with its
 	// first effect. Chains is how many commands that pipeline may run at the same time, Calls how many tools it calls, at most.
-	Runs   bool
-	Chains int
-	Calls  int64
+	IsPipeline bool
+	Chains     int
+	Calls      int64
 
 	// Sticky says that calls of one run belong to one session of one process.
 	Sticky bool
 
-	// Timeout bounds one call where a stage names none, instead of the limit of the run; 0: the limit.
+	// Timeout bounds one call where the stage names none, instead of limit call; 0: limit call.
 	Timeout time.Duration
 
 	// Signature is the compact form that messages print: "get_issue(owner: string, number: integer, body?: string)".

@@ -141,7 +141,7 @@ func (s sealed) open(name string, object []byte) ([]byte, error) {
 	return data, nil
 }
 
-// List implements [Store]. Sizes are those of the data that was sealed, and 0 for what has another origin.
+// List implements [Store]. Sizes are those of the data that was sealed; of an object that is not sealed the size is wrong.
 func (s sealed) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		for o, err := range s.store.List(ctx, prefix) {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -105,12 +106,8 @@ func (h *hub) endUser(person string) {
 func (h *hub) take(s *stream) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var list []string
-	for topic := range s.changed {
-		list = append(list, topic)
-	}
+	list := slices.Sorted(maps.Keys(s.changed))
 	clear(s.changed)
-	slices.Sort(list)
 	return list
 }
 

@@ -16,8 +16,8 @@ import (
 //go:embed pages
 var templates embed.FS
 
-// parse has the templates of a page parsed, those of all pages and its own, when somebody looks at it: most gateways start and end
-// without that.
+// parse sets p.templates, which parses the shared templates and those of the page at its first use: most gateways start and end
+// without one.
 func (p *page) parse(assets map[string]*asset) {
 	p.templates = sync.OnceValues(func() (*template.Template, error) {
 		return template.New(p.file).Funcs(functions(assets)).ParseFS(templates, "pages/layout.html", "pages/parts*.html", "pages/"+p.file)

@@ -116,7 +116,7 @@ func effectOf(t *pipelines.Tool) string {
 	switch {
 	case t.Broken != nil:
 		return ""
-	case t.Hints.ReadOnly:
+	case t.Effects.ReadOnly:
 		return "only reads"
 	}
 	return "changes"

@@ -180,7 +180,7 @@ func (r *ResultView) structure(out source, root NodeWindow) {
 		r.Tree.Window, _ = window(out, one.At, one.At+one.Size, 0, 0, maxNodes, maxCell)
 	}
 	r.Views = append([]string{"tree"}, r.Views...)
-	r.findList(root)
+	r.findList()
 	if r.rows(out, 0, 0) == nil {
 		r.Views = append([]string{"table"}, r.Views...)
 	}
@@ -188,7 +188,7 @@ func (r *ResultView) structure(out source, root NodeWindow) {
 }
 
 // findList finds the list that a table can show: the result itself, or the first list in it.
-func (r *ResultView) findList(root NodeWindow) {
+func (r *ResultView) findList() {
 	r.At, r.End = r.Tree.At, r.Tree.End
 	if r.Tree.Window.Kind != "object" {
 		return

@@ -68,7 +68,7 @@ type Called struct {
 // Bounds of the pages of tools.
 const (
 	shownTools = 200 // in a list at once
-	maxQuery   = 500 // bytes
+	maxQuery   = 500 // characters
 )
 
 func toolsPage() page {

@@ -17,7 +17,7 @@ type box struct {
 	Place, Kind, Name string
 	Does              string // of a plan
 	Changes           bool
-	State             string // of a run: waiting, running, done, failed, stopped; empty: it is a plan
+	State             string // of a run: waiting, running, done, failed, stopped, not run; empty: it is a plan
 	Figures           []string
 	Done, Total       int64  // of the bar; Total 0: there is none
 	Link              string // to the stage alone

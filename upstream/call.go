@@ -171,8 +171,7 @@ func (sc *serverConn) callOnce(ctx context.Context, s *sessions.Session, c query
 	}
 	inner, cancel := clock.WithTimeout(ctx, c.Timeout, sessions.ErrTimeout)
 	defer cancel()
-	stop := context.AfterFunc(sc.life, cancel)
-	defer stop()
+	defer context.AfterFunc(sc.life, cancel)()
 	a := &asking{conn: sc, call: c.Call, exclusive: c.exclusive, ctx: inner, session: s, clock: clock}
 	raw, failure := a.rounds(inner, s, c)
 	if failure != nil {

@@ -403,8 +403,7 @@ var aboutArguments = lazy.Regexp(`(?i)-32602|invalid (?:arguments?|params?|input
 
 // withSignature adds the tool's signature as a hint to an error that is about the arguments.
 func withSignature(ctx context.Context, err error, t *toollist.Tool) error {
-	var e *stages.Error
-	if errors.As(err, &e) && e.Code == stages.ToolError && aboutArguments().MatchString(e.Msg) {
+	if e, ok := errors.AsType[*stages.Error](err); ok && e.Code == stages.ToolError && aboutArguments().MatchString(e.Msg) {
 		e.Hint = "compare the arguments with " + t.Details(ctx).Tool.Signature
 	}
 	return err

@@ -62,12 +62,10 @@ func (p *Pool) resourcesServer() *Server {
 
 // hasResources reports whether any server that the view of ctx shows is known to have resources or templates.
 func (p *Pool) hasResources(ctx context.Context) bool {
-	for _, sc := range p.shown(ctx) {
-		if lists := sc.offers.current(); lists != nil && len(lists.of[Resources])+len(lists.of[Templates]) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.shown(ctx), func(sc *serverConn) bool {
+		lists := sc.offers.current()
+		return lists != nil && len(lists.of[Resources])+len(lists.of[Templates]) > 0
+	})
 }
 
 // answerRead answers a call of read.

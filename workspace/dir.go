@@ -30,10 +30,7 @@ type Dir struct {
 // Open opens the directory at path as a workspace. Symbolic links in path are resolved now and never again. The
 // empty path is the current directory.
 func Open(path string) (*Dir, error) {
-	if path == "" {
-		path = "."
-	}
-	given, err := filepath.Abs(path)
+	given, err := filepath.Abs(cmp.Or(path, "."))
 	if err != nil {
 		return nil, fmt.Errorf("resolving root %q: %w", path, err)
 	}

@@ -78,7 +78,7 @@ func (h *History) replace(ctx context.Context, rel string, info fs.FileInfo, dat
 	if !h.o.Versions {
 		return h.put(rel, info, bytes.NewReader(data))
 	}
-	v, err := h.current(ctx, rel, info)
+	v, err := h.openAndRecord(ctx, rel, info)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (h *History) version(ctx context.Context, p place, data *draft, appends boo
 	if !h.keeps() {
 		return nil, nil
 	}
-	v, err := h.current(ctx, p.rel, p.old)
+	v, err := h.openAndRecord(ctx, p.rel, p.old)
 	if err != nil || p.same {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func (h *History) Delete(ctx context.Context, name string) (gone Deleted, err er
 			gone.Size = info.Size()
 		}
 		if gone.Type == File && h.o.Versions {
-			if _, err := h.current(ctx, rel, info); err != nil {
+			if _, err := h.openAndRecord(ctx, rel, info); err != nil {
 				return err
 			}
 		}

@@ -66,9 +66,9 @@ const headFile = ".head"
 
 func (v *versions) file(n int) string { return fmt.Sprintf("%s/%05d", v.dir, n) }
 
-// current opens the versions of a file, and makes its content a version if it is not the last known one: somebody else
+// openAndRecord opens the versions of a file, and makes its content a version if it is not the last known one: somebody else
 // has changed it. info is nil if there is no file.
-func (h *History) current(ctx context.Context, rel string, info fs.FileInfo) (*versions, error) {
+func (h *History) openAndRecord(ctx context.Context, rel string, info fs.FileInfo) (*versions, error) {
 	v, err := h.openVersions(rel)
 	if err != nil || info == nil {
 		return v, err
@@ -152,7 +152,7 @@ func (v *versions) add(data io.Reader) (int, error) {
 	return n, nil
 }
 
-// remove takes back a version that add has stored.
+// remove removes a stored version.
 func (v *versions) remove(n int) error {
 	v.list = slices.DeleteFunc(v.list, func(m int) bool { return m == n })
 	return v.h.d.root.Remove(v.file(n))
@@ -161,14 +161,14 @@ func (v *versions) remove(n int) error {
 // commit makes the stored version n the one in place, and removes those that could have been redone and the oldest ones over
 // the limits.
 func (v *versions) commit(n int) error {
-	undone := v.head
+	previous := v.head
 	if err := v.setHead(n); err != nil {
 		return err
 	}
 	var gone []int
 	count, total := 0, int64(0)
 	for _, m := range slices.Backward(v.list) {
-		if m < n && m > undone && undone > 0 {
+		if m < n && m > previous && previous > 0 {
 			gone = append(gone, m)
 			continue
 		}
@@ -210,7 +210,7 @@ func (h *History) Redo(ctx context.Context, name string, n int) (rel string, lef
 	return h.shift(ctx, name, n)
 }
 
-// shift returns how many more versions there are in that direction.
+// shift puts the version in place that is by versions newer. left is how many more there are in that direction.
 func (h *History) shift(ctx context.Context, name string, by int) (rel string, left int, err error) {
 	err = h.locked(ctx, name, func() error {
 		if rel, err = h.place(name); err != nil {
@@ -223,7 +223,7 @@ func (h *History) shift(ctx context.Context, name string, by int) (rel string, l
 		if info == nil {
 			return Errorf(NotFound, "search_file says where it went", "%s does not exist", quote(rel))
 		}
-		v, err := h.current(ctx, rel, info)
+		v, err := h.openAndRecord(ctx, rel, info)
 		if err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (h *History) shift(ctx context.Context, name string, by int) (rel string, l
 		newer := len(v.list) - 1 - older
 		switch {
 		case by < -older:
-			return Errorf(InvalidArgument, "", "%s can be undone %s", quote(rel), times(older))
+			return Errorf(InvalidArgument, "", "%s can be previous %s", quote(rel), times(older))
 		case by > newer:
 			return Errorf(InvalidArgument, "a change after an undo leaves nothing to redo", "%s can be redone %s", quote(rel), times(newer))
 		case by < 0:

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/internal/exactjson"
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
@@ -135,10 +136,8 @@ func (i *Issuer) Follow(ctx context.Context) {
 		} else {
 			next, pause = pause, min(2*pause, lastPause)
 		}
-		select {
-		case <-ctx.Done():
+		if pausing.For(ctx, next) != nil {
 			return
-		case <-time.After(next):
 		}
 	}
 }

@@ -58,7 +58,7 @@ func Dial(ctx context.Context, o Options) (*Engine, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Attempts < 0 || o.Attempts > math.MaxInt32 {
-		return nil, fmt.Errorf("%d attempts of a job: give a positive number", o.Attempts)
+		return nil, fmt.Errorf("%d attempts of a job: give 1 to 2147483647, or 0 for no bound", o.Attempts)
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
@@ -87,10 +87,10 @@ func Dial(ctx context.Context, o Options) (*Engine, error) {
 	return &Engine{o: o, client: c}, nil
 }
 
-// At returns an engine with a queue of its own, whose jobs take no slots of others, over the same connection.
-func (e *Engine) At(queue string) *Engine {
+// WithQueueSuffix returns an engine with a queue of its own, whose jobs take no slots of others, over the same connection.
+func (e *Engine) WithQueueSuffix(suffix string) *Engine {
 	own := *e
-	own.o.Queue += "-" + queue
+	own.o.Queue += "-" + suffix
 	return &own
 }
 
@@ -170,11 +170,11 @@ func (warnings) Debug(string, ...any) {}
 // Info implements the logger of the SDK.
 func (warnings) Info(string, ...any) {}
 
-// names are those that are safe wherever a job is named.
-var names = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+// jobName matches the names of jobs that are safe everywhere.
+var jobName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 
 func checkName(name string) error {
-	if !names.MatchString(name) {
+	if !jobName.MatchString(name) {
 		return fmt.Errorf("%q is no name of a job: 1 to 64 of the characters a-z, 0-9 and -", clip(name))
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// How a job ended that is not done, and that there is none.
+// Errors of a job that is not done: how it ended, or that there is none.
 var (
 	ErrCancelled = errors.New("the job was cancelled")
 	ErrTooLong   = errors.New("the job took longer than its limit")
@@ -41,7 +41,7 @@ func (e *Engine) Wait(ctx context.Context, name string) error {
 			return fmt.Errorf("job %s: %w", name, outcome(err))
 		case ctx.Err() != nil:
 			return fmt.Errorf("waiting for job %s: %w", name, ctx.Err())
-		case !passes(err):
+		case !isTransient(err):
 			return e.failed("waiting for", name, err)
 		}
 		select {
@@ -140,8 +140,8 @@ func progress(a *workflowpb.PendingActivityInfo) Progress {
 	return p
 }
 
-// passes reports whether an error of the server or of the way to it is expected to go away.
-func passes(err error) bool {
+// isTransient reports whether an error of the server or of the way to it is expected to go away.
+func isTransient(err error) bool {
 	switch serviceerror.ToStatus(err).Code() {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Canceled, codes.Aborted, codes.Internal, codes.Unknown:
 		return true

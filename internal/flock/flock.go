@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 )
 
 // Waits between two looks at a lock that another has: they double.
@@ -23,9 +25,7 @@ func Wait(ctx context.Context, f *os.File) error {
 		if taken, err := Try(f); taken || err != nil {
 			return err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if pausing.For(ctx, pause) != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -5,6 +5,8 @@ package following
 import (
 	"context"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 )
 
 const (
@@ -15,9 +17,9 @@ const (
 // Watch calls changed whenever what now returns differs from last and has stayed the same for a moment, until ctx is done. last
 // returns what was read last, and changed reads it again.
 func Watch[S any](ctx context.Context, last, now func() S, equal func(a, b S) bool, changed func()) {
-	for pause(ctx, pollEvery) {
+	for pausing.For(ctx, pollEvery) == nil {
 		read := last()
-		for before := now(); !equal(before, read) && pause(ctx, stableFor); {
+		for before := now(); !equal(before, read) && pausing.For(ctx, stableFor) == nil; {
 			again := now()
 			if equal(again, before) {
 				changed()
@@ -25,15 +27,5 @@ func Watch[S any](ctx context.Context, last, now func() S, equal func(a, b S) bo
 			}
 			before = again
 		}
-	}
-}
-
-// pause waits, and reports whether ctx still lives.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -65,8 +65,7 @@ func ReadOnce(ctx context.Context, path string, limit int64) ([]byte, error) {
 	if err := f.SetReadDeadline(time.Now().Add(pipeWait)); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })()
 	data, err := readAll(f, path, 0, limit)
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):

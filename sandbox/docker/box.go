@@ -71,11 +71,10 @@ func (d *Driver) launch(ctx context.Context) (*worker, error) {
 func (e *Engine) create(ctx context.Context, config *container.Config, host *container.HostConfig) (container.CreateResponse, error) {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() {
+	defer context.AfterFunc(ctx, func() {
 		timer := time.AfterFunc(createGrace, cancel)
 		context.AfterFunc(late, func() { timer.Stop() })
-	})
-	defer stop()
+	})()
 	return e.api.ContainerCreate(late, config, host, nil, nil, "")
 }
 

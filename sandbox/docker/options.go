@@ -45,9 +45,7 @@ const WorkerPath = "/usr/local/bin/mcsh-worker"
 // DefaultImage names the image that belongs to a version of this program: gateway and worker must be of one release.
 // Characters that a tag cannot hold become "-"; the version "" or "devel" is the tag "devel".
 func DefaultImage(version string) string {
-	if version == "" {
-		version = "devel"
-	}
+	version = cmp.Or(version, "devel")
 	tag := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':

@@ -19,7 +19,7 @@ func Confine(parent int) error {
 	if n, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || n != 1 {
 		return errors.New("it was not started locked in: it could get privileges")
 	}
-	if err := (Limits{}).apply(0, false); err != nil {
+	if err := (Limits{}).apply(0); err != nil {
 		return err
 	}
 	filter, err := confineFilter()

@@ -44,7 +44,7 @@ func (p *Process) Limit(l Limits) error {
 	if p.reaped {
 		return nil
 	}
-	return l.apply(p.pid, false)
+	return l.apply(p.pid)
 }
 
 // plan lists what a process of these limits gets, or keeps where the present hard limit is lower still; this process's
@@ -80,8 +80,8 @@ func (l Limits) plan(writes bool) ([]limit, error) {
 }
 
 // apply sets the limits of a process, 0 for the calling one, where they are not lower already.
-func (l Limits) apply(pid int, writes bool) error {
-	list, err := l.plan(writes)
+func (l Limits) apply(pid int) error {
+	list, err := l.plan(false)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"sync"
 
@@ -119,13 +120,10 @@ func (d *Driver) forget(p *process) {
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	d.closed = true
-	workers := make([]*process, 0, len(d.workers))
-	for p := range d.workers {
-		workers = append(workers, p)
-	}
+	workers := maps.Clone(d.workers)
 	d.mu.Unlock()
 	var ending sync.WaitGroup
-	for _, p := range workers {
+	for p := range workers {
 		ending.Go(func() { _ = p.Close() })
 	}
 	ending.Wait()

@@ -46,7 +46,7 @@ var jqOptions = []option{
 	flag('n', "null-input"), flag('r', "raw-output"), flag('j', "join-output"), flag('a', "ascii-output"),
 	flag(0, "raw-output0"), flag('c', "compact-output"), flag(0, "tab"), value(0, "indent", number(0, 7)),
 	flag('s', "slurp"), flag('R', "raw-input"), flag(0, "stream"), flag(0, "seq"), flag('e', "exit-status"),
-	pair("arg", nil), pair("argjson", nil), flag(0, "args"), flag(0, "jsonargs"),
+	pair("arg"), pair("argjson"), flag(0, "args"), flag(0, "jsonargs"),
 	alias('V', "", "version"),
 	skip('S', "sort-keys", nothing), skip('M', "monochrome-output", nothing), skip('C', "color-output", nothing),
 	skip(0, "unbuffered", nothing),

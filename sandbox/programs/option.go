@@ -44,7 +44,7 @@ func optional(short byte, long string, c check) option {
 	return option{short: short, long: long, takes: maybe, check: c}
 }
 
-func pair(long string, c check) option { return option{long: long, takes: two, check: c} }
+func pair(long string) option { return option{long: long, takes: two} }
 
 // reads is an option that reads an input; use says what else there is.
 func reads(short byte, long string, t takes, use string) option {

@@ -127,8 +127,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { s.fail(context.Cause(ctx)) })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { s.fail(context.Cause(ctx)) })()
 	_, err = s.Outcome()
 	return err
 }

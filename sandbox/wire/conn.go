@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 )
 
@@ -72,10 +73,7 @@ func (c *conn) fail(err error) {
 	c.closed.Do(func() {
 		c.mu.Lock()
 		c.err = err
-		streams := make([]*Stream, 0, len(c.streams))
-		for _, s := range c.streams {
-			streams = append(streams, s)
-		}
+		streams := maps.Clone(c.streams)
 		c.mu.Unlock()
 		c.out.stop(err)
 		close(c.done)

@@ -42,8 +42,7 @@ func Serve(ctx context.Context, rwc io.ReadWriteCloser, hello Hello, host Host) 
 	defer cancel(nil)
 	var writing sync.WaitGroup
 	writing.Go(func() { s.conn.fail(s.conn.out.run(rwc)) })
-	stop := context.AfterFunc(ctx, func() { s.conn.fail(context.Cause(ctx)) })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { s.conn.fail(context.Cause(ctx)) })()
 
 	err = s.conn.read(func(h header, payload []byte) error { return s.handle(ctx, h, payload) })
 	s.conn.fail(err)

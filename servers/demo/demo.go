@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/servers/tool"
 )
 
@@ -40,19 +41,7 @@ func New(o Options) (*tool.Opened, error) {
 		Tools: append(s.shop.tools(), s.slow(), s.flaky(), s.picture(), s.notes.add(), s.notes.list()),
 	}
 	if o.Latency > 0 {
-		shop.Before = func(ctx context.Context) error { return wait(ctx, o.Latency) }
+		shop.Before = func(ctx context.Context) error { return pausing.For(ctx, o.Latency) }
 	}
 	return tool.Open(shop)
-}
-
-// wait waits for d or for ctx.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/servers/tool"
 )
 
@@ -44,7 +45,7 @@ func (s *server) slow() tool.Tool {
 			if a.MS < 0 || a.MS > longestWait.Milliseconds() {
 				return nil, invalid("ms is %d, want 0 to %d", a.MS, longestWait.Milliseconds())
 			}
-			if err := wait(ctx, time.Duration(a.MS)*time.Millisecond); err != nil {
+			if err := pausing.For(ctx, time.Duration(a.MS)*time.Millisecond); err != nil {
 				return nil, err
 			}
 			return tool.JSON(map[string]int64{"waited_ms": a.MS})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -25,12 +26,7 @@ func newHosts(globs []string) (hosts, error) {
 // match reports whether host, a name or an address without a port, is listed.
 func (h hosts) match(host string) bool {
 	host = canonicalHost(host)
-	for _, g := range h {
-		if ok, err := path.Match(g, host); ok && err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h, func(g string) bool { ok, err := path.Match(g, host); return ok && err == nil })
 }
 
 func canonicalHost(h string) string {

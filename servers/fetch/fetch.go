@@ -4,6 +4,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -45,12 +46,7 @@ func New(o Options) (*tool.Opened, error) {
 	case o.Timeout < 0 || o.Timeout > longestTimeout:
 		return nil, fmt.Errorf("option timeout is %v, want at most %v, or 0 for %v", o.Timeout, longestTimeout, defaultTimeout)
 	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMaxBytes
-	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
+	o.MaxBytes, o.Timeout = cmp.Or(o.MaxBytes, defaultMaxBytes), cmp.Or(o.Timeout, defaultTimeout)
 	allowed, err := newHosts(o.AllowHosts)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -54,12 +55,7 @@ func Find(platform string, env map[string]string) (Opener, error) {
 }
 
 func anySet(env map[string]string, names []string) bool {
-	for _, name := range names {
-		if env[name] != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(name string) bool { return env[name] != "" })
 }
 
 // Open starts the opener with an address, which begins with http:// or https://. The browser outlives this process. failed is

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
@@ -259,7 +260,7 @@ func (c *call) stream(ctx context.Context, resp *http.Response) (json.RawMessage
 		if found || at.last == "" || ctx.Err() != nil || c.r.Version >= statelessVersion || resumes == maxResumes {
 			return result, err
 		}
-		pause(ctx, cmp.Or(at.retry, resumeWait<<resumes/2))
+		_ = pausing.For(ctx, cmp.Or(at.retry, resumeWait<<resumes/2))
 		req, rerr := c.t.newRequest(ctx, http.MethodGet, nil, c.r.Version)
 		if rerr != nil {
 			return nil, rerr
@@ -355,13 +356,13 @@ func (t *Transport) Listen(ctx context.Context, version string, opened func()) *
 		}
 		if c.conflict(err) && conflicts < maxConflicts {
 			conflicts++
-			pause(ctx, conflictWait<<conflicts)
+			_ = pausing.For(ctx, conflictWait<<conflicts)
 			continue
 		}
 		if at.last == "" || ctx.Err() != nil || !c.accepted || resumes == maxResumes || !errors.Is(err, io.ErrUnexpectedEOF) {
 			return c.failedToListen(ctx, err)
 		}
-		pause(ctx, cmp.Or(at.retry, resumeWait<<resumes/2))
+		_ = pausing.For(ctx, cmp.Or(at.retry, resumeWait<<resumes/2))
 	}
 }
 
@@ -375,13 +376,6 @@ const (
 func (c *call) conflict(err error) bool {
 	status, ok := errors.AsType[*statusError](err)
 	return ok && status.status == http.StatusConflict
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 // failedToListen makes a failure. Nothing has been asked of the server: the request is not cancelled, and may be made again.

@@ -2,7 +2,6 @@ package sessions
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,8 +92,8 @@ func (f *Feed) during(request func()) {
 func (f *Feed) errEnded() *rpc.Failure { return &rpc.Failure{Err: rpc.ErrClosed, Lost: true} }
 
 // answered is a failure with an error of the protocol, as if the server had sent it.
-func answered(code int64, format string, args ...any) *rpc.Failure {
-	return &rpc.Failure{Err: &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
+func answered(code int64, text string) *rpc.Failure {
+	return &rpc.Failure{Err: &jsonrpc.Error{Code: code, Message: text}}
 }
 
 // Subscribe subscribes to a resource.

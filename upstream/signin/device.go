@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/logins"
 )
@@ -104,10 +105,8 @@ func (t *Target) poll(ctx context.Context, client logins.Client, d deviceCode) (
 	defer cancel()
 	wait, failures := d.wait(), 0
 	for {
-		select {
-		case <-ctx.Done():
+		if pausing.For(ctx, wait) != nil {
 			return nil, context.Cause(ctx)
-		case <-time.After(wait):
 		}
 		answer, err := post(ctx, t.server.HTTP, t.issuer.TokenEndpoint, client, url.Values{
 			"grant_type": {grantDevice}, "device_code": {d.Code}, "resource": {t.Resource},

@@ -135,8 +135,7 @@ func executable(path string) error {
 
 // bare removes the operation and the path from an error: the message has them already.
 func bare(err error) error {
-	var pathErr *os.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
 		return pathErr.Err
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -147,12 +148,7 @@ func (s *Source) Watch(ctx context.Context, changed func()) error {
 	s.watched = true
 	defer s.disconnect()
 	wait := s.o.Interval
-	for {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return nil
-		}
+	for pausing.For(ctx, wait) == nil {
 		news, err := s.look(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -165,6 +161,7 @@ func (s *Source) Watch(ctx context.Context, changed func()) error {
 			changed()
 		}
 	}
+	return nil
 }
 
 // look asks for the list and reports whether servers have changed.

@@ -24,7 +24,7 @@ func connect(ctx context.Context, o cli.EngineOptions) (cli.Engines, error) {
 	if err != nil {
 		return cli.Engines{}, err
 	}
-	return cli.Engines{Runs: engine{e}, Shards: engine{e.At("shards")}, Close: e.Close}, nil
+	return cli.Engines{Runs: engine{e}, Shards: engine{e.WithQueueSuffix("shards")}, Close: e.Close}, nil
 }
 
 var _ gateway.Engine = engine{}

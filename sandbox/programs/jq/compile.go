@@ -128,8 +128,7 @@ func (f *Filter) compile(query *gojq.Query, r *run) (*gojq.Code, error) {
 // syntaxMistake shows where a program cannot be parsed.
 func syntaxMistake(text string, err error) *Error {
 	offset := len(text)
-	var parse *gojq.ParseError
-	if errors.As(err, &parse) {
+	if parse, ok := errors.AsType[*gojq.ParseError](err); ok {
 		offset = min(max(parse.Offset-len(parse.Token), 0), len(text))
 	}
 	return &Error{Msg: "syntax error in the filter: " + err.Error() + at(text, offset)}

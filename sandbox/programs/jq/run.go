@@ -250,8 +250,7 @@ func (r *run) unreadable(err error) {
 	r.broken = true
 	r.exit = exitBroken
 	r.out.flush()
-	var syntax *SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*SyntaxError](err); ok {
 		fmt.Fprintf(r.err, "jq: error: invalid JSON: %v\n", syntax)
 		return
 	}
@@ -265,9 +264,8 @@ func (r *run) report(err error) {
 	if !r.f.options.NullInput {
 		where = fmt.Sprintf("<stdin>:%d", r.source.line())
 	}
-	var value gojq.ValueError
 	msg := ": " + err.Error()
-	if errors.As(err, &value) {
+	if value, ok := errors.AsType[gojq.ValueError](err); ok {
 		if s, ok := value.Value().(string); ok {
 			msg = ": " + s
 		} else {
