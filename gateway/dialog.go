@@ -284,15 +284,15 @@ func (g *Gateway) start(ctx context.Context, req *mcp.CallToolRequest, s *slots,
 		return nil, err
 	}
 	context.AfterFunc(d.kept, d.room.Close)
-	left := func() bool { return true }
+	stopWatching := func() bool { return true }
 	if life := g.sessions.lifeOf(req.Session); life != nil {
-		left = context.AfterFunc(life, func() { cancel(context.Cause(life)) })
+		stopWatching = context.AfterFunc(life, func() { cancel(context.Cause(life)) })
 	}
 	go func() {
 		defer close(d.done)
 		defer cancel(nil)
 		defer end()
-		defer left()
+		defer stopWatching()
 		defer func() {
 			if p := recover(); p != nil {
 				g.o.Log.Error("panic in a call", zap.String("type", fmt.Sprintf("%T", p)), zap.Stack("stack"))

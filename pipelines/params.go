@@ -16,7 +16,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// parameterName matches the names of parameters. The APIs of models refuse a request if one of its tools has another one.
+// parameterName matches the names of parameters. The APIs of models refuse a request if a parameter of one of its tools has another name.
 var parameterName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // parameters reads the schema of the parameters: an object, each of whose properties is one.

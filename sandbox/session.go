@@ -174,11 +174,11 @@ func (s *session) spoil() {
 // An exchange is what has come of a chain that ran.
 type exchange struct {
 	outcome     wire.Outcome
-	lost        error // why the worker is
+	lost        error // why the worker was lost
 	read, write error // of what was read from and written to
 }
 
-// exchange has the worker run a chain on in, and writes to out what it says. places are for as many at once. The error is why
+// exchange has the worker run a chain on in, and writes to out what it says. places bounds how many exchanges run at once. The error is why
 // it was not run. A Read of in may still be under way when it returns.
 func (s *session) exchange(ctx context.Context, places chan struct{}, chain wire.Prepared, in io.Reader, out io.Writer) (x exchange, err error) {
 	select {

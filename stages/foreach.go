@@ -192,7 +192,7 @@ type each struct {
 	spreads bool       // workers run the items behind the first ones
 	first   firstItems // if it spreads
 
-	begunBefore int // items that an earlier run of this one had begun, as far as they have come to anything
+	begunBefore int // items that an earlier run of this one had begun, up to the last with an effect or a result
 }
 
 // Mapping holds the choices of a for_each that do not depend on what it runs.

@@ -86,8 +86,8 @@ func (it *item) become(object []member) error {
 	return it.result.adopt(encodeObject(object))
 }
 
-// known looks for the result of an item that an earlier run had.
-func (it *item) known() (bool, error) {
+// takeKept gives the item the result that an earlier run had for it, if there is one, and counts it.
+func (it *item) takeKept() (bool, error) {
 	known, err := it.of.log.answer(it)
 	if !known || err != nil {
 		return false, err

@@ -11,7 +11,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// ParallelStage runs named branches at the same time on the same input (docs/pipeline.md, How stages run).
+// ParallelStage runs named branches at the same time on the same input (docs/pipeline.md, parallel).
 type ParallelStage struct {
 	Branches Branches `json:"branches" jsonschema_description:"Stages by branch name. The output is one JSON object with a key per branch."`
 }

@@ -117,7 +117,7 @@ func (q *queue) dispatch(ctx context.Context) {
 			}
 			return
 		}
-		if known, err := it.known(); known || err != nil {
+		if known, err := it.takeKept(); known || err != nil {
 			q.endItem(it, false, err)
 			continue
 		}

@@ -42,7 +42,7 @@ type Ended struct {
 	Before bool   // it had ended before it was to be continued
 }
 
-// A shard is what the plan of a run has besides, if that is a part of a for_each.
+// A shard is what the plan of a run has besides its stages, if the run does a part of a for_each.
 type shard struct {
 	Before int      `json:"before"` // items of the for_each that precede its own
 	Output int64    `json:"output"` // see [Spread]

@@ -27,7 +27,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// foreign reports whether a rune is in no name.
+// foreign reports whether names may not contain c.
 func foreign(c rune) bool {
 	return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.')
 }

@@ -44,7 +44,7 @@ type dialer struct {
 	role     rpc.Role
 
 	onTransport func(mcp.Transport)                    // called with every transport before it is tried
-	unnamed     func(on sessions.Transport, left bool) // called as Unnamed of a role
+	unnamed     func(on sessions.Transport, left bool) // [rpc.Role.Unnamed], with its transport
 }
 
 // attempts lists the protocol versions to try, in their order.

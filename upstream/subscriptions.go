@@ -256,7 +256,7 @@ func (b *subscriptions) forget(sub *subscription) {
 	}
 }
 
-// lost handles the end of a session, or of what brings these resources; none stands for all.
+// lost handles the end of a session, or of what brings these resources. uris nil: all.
 func (b *subscriptions) lost(sc *serverConn, s *sessions.Session, uris []string) {
 	b.renewThose(sc.server.Name, func(sub *subscription) bool { return sub.on == s && (uris == nil || slices.Contains(uris, sub.uri)) })
 }

@@ -231,7 +231,7 @@ func (h *History) shift(ctx context.Context, name string, by int) (rel string, l
 		newer := len(v.list) - 1 - older
 		switch {
 		case by < -older:
-			return Errorf(InvalidArgument, "", "%s can be previous %s", quote(rel), times(older))
+			return Errorf(InvalidArgument, "", "%s can be undone %s", quote(rel), times(older))
 		case by > newer:
 			return Errorf(InvalidArgument, "a change after an undo leaves nothing to redo", "%s can be redone %s", quote(rel), times(newer))
 		case by < 0:

@@ -52,7 +52,7 @@ type Replies struct {
 	Role     Role // set before the first request
 	InFlight InFlight
 
-	inFlight atomic.Int32
+	sending atomic.Int32 // replies that are on their way
 
 	mu   sync.Mutex
 	open map[string]context.CancelFunc // questions, by their ids as they were sent; guarded by mu
@@ -97,13 +97,13 @@ func (r *Replies) question(method string, request Envelope, came *Request, send 
 
 // reply sends a reply.
 func (r *Replies) reply(id json.RawMessage, answer string, send func(msg []byte)) {
-	if r.inFlight.Add(1) > maxReplies {
-		r.inFlight.Add(-1)
+	if r.sending.Add(1) > maxReplies {
+		r.sending.Add(-1)
 		return
 	}
 	msg := replyTo(string(id), answer)
 	go func() {
-		defer r.inFlight.Add(-1)
+		defer r.sending.Add(-1)
 		send(msg)
 	}()
 }
