@@ -238,7 +238,7 @@ type Options struct {
 	Output int64         // bytes of one output, 64 MiB
 	Total  int64         // bytes of all outputs, 2 GiB
 	Runs   int           // number of runs, 10,000
-	TTL    time.Duration // time to live of a run after its last use, 30 minutes; the shared store keeps it for half of that longer
+	TTL    time.Duration // time to live of a run after its last use, 30 minutes; the shared store may keep it for half of that and 10 minutes longer
 	Held   time.Duration // how much longer the shared store keeps a run that [Store.Hold] marks
 }
 

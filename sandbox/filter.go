@@ -141,7 +141,7 @@ func (c *call) cancel() {
 	if c.timer != nil || c.over {
 		return
 	}
-	c.session.spoil() // the worker may be killed below, and can serve nobody else
+	c.session.spoil() // the worker serves nobody else: it may be given up below
 	c.timer = time.AfterFunc(killGrace, func() { c.session.client.Fail(errors.New("it does not answer")) })
 	_ = c.stream.Cancel() // a lost connection has ended the run
 }

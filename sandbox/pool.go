@@ -341,7 +341,7 @@ func (b Budget) withDefaults(memory int64, runs int) Budget {
 			b.Memory = max(memory/int64(runs), leastMemory)
 		}
 	}
-	b.Disk, b.Files, b.Processes = cmp.Or(b.Disk, Disk), cmp.Or(b.Files, defaultFiles), cmp.Or(b.Processes, defaultProcesses)
+	b.Disk, b.Files, b.Processes = cmp.Or(max(b.Disk, 0), Disk), cmp.Or(max(b.Files, 0), defaultFiles), cmp.Or(max(b.Processes, 0), defaultProcesses)
 	return b
 }
 

@@ -28,7 +28,7 @@ type session struct {
 
 	keeping chan struct{} // holds one value for each input on its way
 
-	passed  func() bool // pass, once: whether the worker is another caller's by now
+	passed  func() bool // pass, once: whether the worker, or a new one in its place, waits for another run
 	mu      sync.Mutex
 	active  int  // chains and inputs that are under way
 	spoiled bool // something has happened after which the worker serves nobody else

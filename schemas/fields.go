@@ -16,7 +16,7 @@ const (
 	maxHops        = 8    // of references, one after another
 	maxFieldTitle  = 200  // characters
 	maxFieldText   = 4000 // characters of a description
-	shownFieldType = 80   // bytes
+	shownFieldType = 80   // characters
 )
 
 // A Field is what a schema says of a value, for people who write one.
