@@ -73,7 +73,7 @@ func TestDryRunOfExamples(t *testing.T) {
 	for _, k := range stages.Kinds() {
 		pipelines[k.Name] = "[" + k.Example + "]"
 	}
-	sandbox := newSandbox(t)
+	sandbox := sharedSandbox(t)
 	for name, pipeline := range pipelines {
 		for _, readOnly := range []bool{true, false} { // the first tool alone, or none
 			servers, first := recorded(t, pipeline, readOnly)

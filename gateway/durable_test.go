@@ -199,7 +199,7 @@ func (w *durableWorld) start(slots int, change ...func(*gateway.Options)) (g *ga
 	keeps.Dir, keeps.Shared = w.t.TempDir(), w.store
 	kept := runs.New(keeps)
 	o := gateway.Options{
-		Upstream: mcptest.Pool(w.t, map[string]*mcptest.Upstream{"shop": w.shop}), Sandbox: ready{newSandbox(w.t)}, Kept: kept,
+		Upstream: mcptest.Pool(w.t, map[string]*mcptest.Upstream{"shop": w.shop}), Sandbox: ready{sharedSandbox(w.t)}, Kept: kept,
 		Durable: gateway.Durable{Engine: w.engine, Shards: w.shards, SpreadFrom: 20, Slots: slots},
 	}
 	for _, do := range change {

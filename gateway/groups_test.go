@@ -149,7 +149,7 @@ func newGroupedOver(t *testing.T, o gateway.Options, po upstream.Options) *group
 	awaitOffers(t, g.pool, upstream.Prompts, 4)
 	g.kept = runs.New(runs.Options{Dir: t.TempDir(), TTL: time.Hour, Head: 1 << 20, Output: 1 << 20, Total: 1 << 24})
 	t.Cleanup(func() { g.kept.Close() })
-	box := newSandbox(t)
+	box := sharedSandbox(t)
 	if o.PipelineTools != "" {
 		g.saved = t.TempDir()
 		deps := stages.Deps{Tools: g.pool, Commands: box, Shapes: schemas.Shapes()}

@@ -225,7 +225,7 @@ func (c limitCase) run(t *testing.T, limit string) {
 	var watch reached
 	o := gateway.Options{Upstream: pool, Version: "test", Watch: &watch}
 	if limit == "command" {
-		o.Sandbox = ready{newSandbox(t)}
+		o.Sandbox = ready{sharedSandbox(t)}
 	}
 	if c.set != nil {
 		c.set(&o)

@@ -65,7 +65,7 @@ func libraries(t *testing.T, names ...string) (*gateway.Gateway, *mcp.ClientSess
 	pool := mcptest.Pool(t, servers)
 	pool.Catalog(t.Context())
 	awaitOffers(t, pool, upstream.Prompts, len(names))
-	g := gateway.New(gateway.Options{Upstream: pool, Sandbox: ready{newSandbox(t)}, Version: "test"})
+	g := gateway.New(gateway.Options{Upstream: pool, Sandbox: ready{sharedSandbox(t)}, Version: "test"})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -344,7 +344,7 @@ func TestForeignLinks(t *testing.T) {
 			return `{"content":[` + block + `]}`, nil
 		}})
 		pool := mcptest.Pool(t, map[string]*mcptest.Upstream{"evil": evil})
-		agent := connect(t, gateway.New(gateway.Options{Upstream: pool, Sandbox: ready{newSandbox(t)}, Version: "test"}), newClient())
+		agent := connect(t, gateway.New(gateway.Options{Upstream: pool, Sandbox: ready{sharedSandbox(t)}, Version: "test"}), newClient())
 		res, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": []any{
 			map[string]any{"type": "tool", "server": "evil", "name": "link"},
 		}}})

@@ -71,7 +71,7 @@ func newSavedWorld(t *testing.T, kept *runs.Store, change func(*gateway.Options)
 	shop := mcptest.New(append(shopTools(), w.noting("add", mcptest.Tool{Destructive: true}), w.noting("put", mcptest.Tool{Idempotent: true}),
 		mcptest.Tool{Name: "hang", Latency: 10 * time.Minute, Text: "late"})...)
 	w.world = &world{shop: shop, pool: mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": shop, "empty": mcptest.New()})}
-	box := newSandbox(t)
+	box := sharedSandbox(t)
 	deps := stages.Deps{Tools: w.pool, Commands: box, Shapes: schemas.Shapes()}
 	w.set = pipelines.NewSet(pipelines.NewStore(w.dir), deps, w.pool.Generation)
 	o := gateway.Options{Upstream: w.pool, Sandbox: ready{box}, Kept: kept, Version: "test", Pipelines: w.set, PipelineTools: "all"}

@@ -50,7 +50,7 @@ func newGuarded(t *testing.T, o gateway.Options) *guarded {
 	if err := os.WriteFile(g.path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o.Upstream, o.Sandbox = g.pool, ready{newSandbox(t)}
+	o.Upstream, o.Sandbox = g.pool, ready{sharedSandbox(t)}
 	o.Kept = runs.New(runs.Options{Dir: t.TempDir(), TTL: time.Hour, Head: 1 << 20, Output: 1 << 20, Total: 1 << 24})
 	t.Cleanup(func() { o.Kept.Close() })
 	core, log := observer.New(zapcore.DebugLevel)

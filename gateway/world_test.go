@@ -94,7 +94,7 @@ func newWorldThat(t testing.TB, kept *runs.Store, more ...mcptest.Tool) *world {
 	t.Helper()
 	w := &world{shop: mcptest.New(append(shopTools(), more...)...)}
 	w.pool = mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": w.shop, "empty": mcptest.New()})
-	w.gateway = gateway.New(gateway.Options{Upstream: w.pool, Sandbox: ready{newSandbox(t)}, Kept: kept, Version: "test"})
+	w.gateway = gateway.New(gateway.Options{Upstream: w.pool, Sandbox: ready{sharedSandbox(t)}, Kept: kept, Version: "test"})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -128,8 +128,8 @@ type ready struct{ *sandbox.Pool }
 
 func (r ready) Describe() (sandbox.Report, error) { return r.Report(), nil }
 
-// newSandbox returns the pool of real workers that all tests share, or skips the test where the machine cannot have one.
-func newSandbox(t testing.TB) *sandbox.Pool {
+// sharedSandbox returns the pool of real workers that all tests share, or skips the test where the machine cannot have one.
+func sharedSandbox(t testing.TB) *sandbox.Pool {
 	t.Helper()
 	if workersErr != nil {
 		parttest.Missing(t, "needs a Linux kernel with seccomp and Landlock for the local sandbox: %v", workersErr)

@@ -1,6 +1,6 @@
 package preview
 
-// maxDepth is the number of levels that are profiled. Of the containers on the next one only the number is known.
+// maxDepth is the number of levels that are profiled. Containers one level deeper are counted, and their contents are not read.
 const maxDepth = 48
 
 // profile merges all documents of a stream into one tree of nodes.

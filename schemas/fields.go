@@ -84,7 +84,7 @@ func (d *describer) field(s *node, depth int) (f Field) {
 	return f
 }
 
-// members adds to f the members that the schemas forms declare.
+// members adds to f the members that its schemas declare, and notes whether it takes others.
 func (d *describer) members(f *Field, forms []*node, depth int) {
 	for _, p := range parameters(d.outlineOf(forms...)) {
 		if d.left--; d.left < 0 {
@@ -100,7 +100,8 @@ func (d *describer) members(f *Field, forms []*node, depth int) {
 	}
 }
 
-// forms returns a schema and what it stands for: its $ref, or its only alternative beside null. Each takes precedence over the next.
+// forms returns a schema and, one after another, what each stands for: its $ref, or else its only alternative beside null. Each takes
+// precedence over the next.
 func (d *document) forms(s *node) (list []*node) {
 	for len(list) < maxHops && s != nil {
 		list = append(list, s)

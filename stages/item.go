@@ -61,7 +61,7 @@ func (it *item) attempt() int {
 	return (it.around.attempt()-1)*(1+it.of.Retries) + it.attempts
 }
 
-// callSent notes that a call which may change something has been sent. repeats says that the same call comes again with the next
+// callSent notes that a call which may change something has been sent, or that a file is about to be saved. repeats says that the same call comes again with the next
 // attempt, and does no harm.
 func (it *item) callSent(repeats bool) {
 	for ; it != nil; it = it.around {

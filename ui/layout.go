@@ -16,8 +16,7 @@ import (
 //go:embed pages
 var templates embed.FS
 
-// parse sets p.templates, which parses the shared templates and those of the page at its first use: most gateways start and end
-// without one.
+// parse sets p.templates, which parses the shared templates and that of the page when it is first shown: most gateways never show it.
 func (p *page) parse(assets map[string]*asset) {
 	p.templates = sync.OnceValues(func() (*template.Template, error) {
 		return template.New(p.file).Funcs(functions(assets)).ParseFS(templates, "pages/layout.html", "pages/parts*.html", "pages/"+p.file)

@@ -210,7 +210,8 @@ func (h *History) Redo(ctx context.Context, name string, n int) (rel string, lef
 	return h.shift(ctx, name, n)
 }
 
-// shift puts the version in place that is by versions newer. left is how many more there are in that direction.
+// shift puts another version in place: the one that is by newer, or -by older if by is negative. left is how many more there are in
+// that direction.
 func (h *History) shift(ctx context.Context, name string, by int) (rel string, left int, err error) {
 	err = h.locked(ctx, name, func() error {
 		if rel, err = h.place(name); err != nil {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Errors of a job that is not done: how it ended, or that there is none.
+// Errors that say how a job ended without a result, or that there is no such job.
 var (
 	ErrCancelled = errors.New("the job was cancelled")
 	ErrTooLong   = errors.New("the job took longer than its limit")
