@@ -30,7 +30,7 @@ func recorded(steps ...step) opener {
 		s.push(func() error { return os.RemoveAll(dir) })
 		store := runs.New(runs.Options{Dir: dir})
 		s.push(store.Close)
-		deps := stages.Deps{Commands: commands, Shapes: schemas.Shapes()}
+		deps := stages.Deps{Commands: commands, Schemas: schemas.Stages()}
 		kept := deps
 		kept.Runs = store.Of("bench")
 		data := newFeed(b.sizes.bulk, false)

@@ -94,7 +94,7 @@ func newReplicas(ctx context.Context, s *stack, times int) (*replicas, error) {
 	s.push(pool.Close)
 	r := &replicas{
 		first: open(shared), second: open(shared), alone: open(nil),
-		deps: stages.Deps{Tools: pool, Caller: benchCaller, Shapes: schemas.Shapes()},
+		deps: stages.Deps{Tools: pool, Caller: benchCaller, Schemas: schemas.Stages()},
 		ids:  make(chan string, 2*times+2),
 	}
 	r.own, err = r.do(ctx, r.alone, step{"type": "tool", "server": serverName, "name": "rows"})

@@ -127,7 +127,7 @@ const benchCaller = "bench"
 
 // compile compiles a pipeline that is fed.
 func compile(ctx context.Context, steps []step, tools stages.Tools, commands stages.Commands) (*stages.Pipeline, error) {
-	return compileWith(ctx, steps, stages.Deps{Tools: tools, Commands: commands, Caller: benchCaller, Shapes: schemas.Shapes()})
+	return compileWith(ctx, steps, stages.Deps{Tools: tools, Commands: commands, Caller: benchCaller, Schemas: schemas.Stages()})
 }
 
 // compileWith compiles a pipeline that is given input.

@@ -26,7 +26,7 @@ func (sayTools) CallTool(_ context.Context, c stages.Call) (stages.Result, error
 
 // TestLastLine: only a terminal gets its last line ended.
 func TestLastLine(t *testing.T) {
-	deps := stages.Deps{Tools: sayTools{}, Shapes: schemas.Shapes()}
+	deps := stages.Deps{Tools: sayTools{}, Schemas: schemas.Stages()}
 	plan := []byte(`[{"type": "tool", "server": "s", "name": "say", "args": {"input": "done"}}]`)
 	write := func(out io.Writer) {
 		t.Helper()

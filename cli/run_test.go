@@ -68,7 +68,7 @@ func TestReaderLeaves(t *testing.T) {
 			out := &leavingReader{err: c.output, left: make(chan struct{})}
 			deps := stages.Deps{
 				Tools:  &slowTools{begun: make(chan struct{}), left: out.left, second: c.second},
-				Shapes: schemas.Shapes(),
+				Schemas: schemas.Stages(),
 			}
 			plan := []byte(`[{"type": "tool", "server": "s", "name": "write", "for_each": true, "concurrency": 2, "collect": "lines"}]`)
 			pipeline, err := compile(t.Context(), plan, deps, true, gateway.CallTime{Timeout: time.Minute, Begun: time.Now()})

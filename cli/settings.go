@@ -358,7 +358,7 @@ func (x *dependencies) deps() stages.Deps {
 
 // base returns the dependencies of the engine without saved pipelines.
 func (x *dependencies) base() stages.Deps {
-	d := stages.Deps{Tools: x.upstream, Commands: x.sandbox, Shapes: schemas.Shapes(), Limits: x.limits.Limits, Memory: x.shares.results}
+	d := stages.Deps{Tools: x.upstream, Commands: x.sandbox, Schemas: schemas.Stages(), Limits: x.limits.Limits, Memory: x.shares.results}
 	if x.files != nil {
 		d.Files = x.files
 	}

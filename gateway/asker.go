@@ -160,10 +160,10 @@ func (g *Gateway) wayTo(ctx context.Context, req *mcp.CallToolRequest) (put putt
 	if d, ok := ctx.Value(dialogKey{}).(*dialog); ok {
 		return d.put, mostOpen
 	}
-	if c, ok := ctx.Value(callKey{}).(*Call); ok && !c.marked {
+	if c, ok := ctx.Value(callKey{}).(*Call); ok && !c.typed {
 		return c.put, 1
 	}
-	if s := req.Session; s != nil && !isModern(req) {
+	if s := req.Session; s != nil && !isStateless(req) {
 		return func(ctx context.Context, q inquiry) (json.RawMessage, error) { return putSDK(ctx, s, q) }, 1
 	}
 	return nil, 0

@@ -29,20 +29,20 @@ const (
 // A Call is an ordinary call of a tool, the reading of a server's resource, or a request subscriptions/listen, answered without
 // the SDK at a fraction of its cost. A message is a Call only if the SDK would read it in the same way.
 type Call struct {
-	front  *front
-	method string
-	id     json.RawMessage       // as the client wrote it
-	params mcp.CallToolParamsRaw // of a resource: its name is the URI
-	extra  *mcp.RequestExtra     // headers and token, over HTTP
-	server *mcp.ServerSession
-	wants  *mcp.NotificationSubscriptions // of subscriptions/listen
-	tasks  bool                           // it wants those about tasks, without the extension
-	modern bool                           // of the stateless protocol
-	marked bool                           // the result has a resultType
-	status int                            // of the response over HTTP, once there is an answer
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	leave  func() // removes it from the session that can cancel it; nil without one
+	front     *front
+	method    string
+	id        json.RawMessage       // as the client wrote it
+	params    mcp.CallToolParamsRaw // of a resource: its name is the URI
+	extra     *mcp.RequestExtra     // headers and token, over HTTP
+	server    *mcp.ServerSession
+	wants     *mcp.NotificationSubscriptions // of subscriptions/listen
+	tasks     bool                           // it wants those about tasks, without the extension
+	stateless bool                           // of the stateless protocol
+	typed     bool                           // the result has a resultType
+	status    int                            // of the response over HTTP, once there is an answer
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	leave     func() // removes it from the session that can cancel it; nil without one
 
 	sending sync.Mutex
 	out     func(message []byte) error // sends a message before the answer; nil after it; guarded by sending
@@ -64,7 +64,7 @@ func (f *front) Direct(ctx context.Context, ss *mcp.ServerSession, message []byt
 // enter adds c to the calls in flight of a session.
 func (c *Call) enter(ctx context.Context, s *session) *jsonrpc.Error {
 	c.server = s.server
-	c.marked = s.server.InitializeParams().ProtocolVersion >= statelessEra
+	c.typed = s.server.InitializeParams().ProtocolVersion >= statelessEra
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	if !c.front.sessions.enter(s, string(c.id), c.cancel) {
 		c.cancel(nil)
@@ -202,7 +202,7 @@ func (c *Call) readMeta(meta json.RawMessage) bool {
 	if !ok {
 		return true
 	}
-	c.modern = true
+	c.stateless = true
 	found, _ := pick(meta, mcp.MetaKeyClientInfo, mcp.MetaKeyClientCapabilities)
 	client, capabilities := found[0], found[1]
 	return version == statelessEra && object(capabilities, new(clientCapabilities)) &&
@@ -275,7 +275,7 @@ func (c *Call) encode(result mcp.Result, err error) []byte {
 		r.Meta = c.meta(r.Meta)
 		a.Result = r
 	case *relayed:
-		r.modern, r.Meta = c.marked, c.meta(r.Meta)
+		r.stateless, r.Meta = c.typed, c.meta(r.Meta)
 		a.Result = r
 	}
 	if err != nil || a.Result == nil {
@@ -283,7 +283,7 @@ func (c *Call) encode(result mcp.Result, err error) []byte {
 		if !errors.As(err, &a.Error) {
 			a.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 		}
-		if c.modern && (a.Error.Code == jsonrpc.CodeInvalidParams || a.Error.Code == mcp.CodeMissingRequiredClientCapabilities) {
+		if c.stateless && (a.Error.Code == jsonrpc.CodeInvalidParams || a.Error.Code == mcp.CodeMissingRequiredClientCapabilities) {
 			c.status = http.StatusBadRequest
 		}
 	}
@@ -313,18 +313,18 @@ func encoded(message any) ([]byte, error) {
 }
 
 func (c *Call) result(r *mcp.CallToolResult) *rpc.Result {
-	written := wireResult(r, c.marked)
+	written := wireResult(r, c.typed)
 	written.Meta = c.meta(r.Meta)
 	return written
 }
 
 // wireResult returns a result as it is written: for the stateless era with a type.
-func wireResult(r *mcp.CallToolResult, modern bool) *rpc.Result {
+func wireResult(r *mcp.CallToolResult, stateless bool) *rpc.Result {
 	written := rpc.ResultOf(r)
 	switch {
-	case modern && r.InputRequests != nil:
+	case stateless && r.InputRequests != nil:
 		written.Type, written.Requests, written.State, written.Content = "input_required", r.InputRequests, r.RequestState, nil
-	case modern:
+	case stateless:
 		written.Type = "complete"
 	}
 	return written
@@ -332,7 +332,7 @@ func wireResult(r *mcp.CallToolResult, modern bool) *rpc.Result {
 
 // meta returns the metadata of a result, with that of the stateless protocol.
 func (c *Call) meta(of mcp.Meta) mcp.Meta {
-	if !c.modern {
+	if !c.stateless {
 		return of
 	}
 	meta := maps.Clone(of)

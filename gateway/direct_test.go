@@ -555,7 +555,7 @@ func FuzzDirect(f *testing.F) {
 			return // it goes to the SDK
 		}
 		p := calls["legacy"]
-		if c.modern {
+		if c.stateless {
 			p = calls["modern"].with("Mcp-Name", c.params.Name, "Mcp-Method", c.method)
 		}
 		p.body = string(body)

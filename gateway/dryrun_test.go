@@ -78,7 +78,7 @@ func TestDryRunOfExamples(t *testing.T) {
 		for _, readOnly := range []bool{true, false} { // the first tool alone, or none
 			servers, first := recorded(t, pipeline, readOnly)
 			pool := mcptest.Pool(t, servers)
-			p, errs := stages.CompileFed(t.Context(), []byte(pipeline), stages.Deps{Tools: pool, Commands: sandbox, Shapes: schemas.Shapes()})
+			p, errs := stages.CompileFed(t.Context(), []byte(pipeline), stages.Deps{Tools: pool, Commands: sandbox, Schemas: schemas.Stages()})
 			if errs != nil {
 				continue // it continues from a run, or saves into a workspace, that there is not
 			}

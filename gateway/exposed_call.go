@@ -33,7 +33,7 @@ func (g *Gateway) relayCall(ctx context.Context, req mcp.Request, next mcp.Metho
 	}
 	result, err := g.callExposed(ctx, req.(*mcp.CallToolRequest))
 	if own, ok := result.(*mcp.CallToolResult); ok && err == nil {
-		return typedResult{CallToolResult: own, modern: isModern(req)}, nil
+		return typedResult{CallToolResult: own, stateless: isStateless(req)}, nil
 	}
 	return result, err
 }
@@ -41,12 +41,12 @@ func (g *Gateway) relayCall(ctx context.Context, req mcp.Request, next mcp.Metho
 // A typedResult is a result of a call with the resultType that the SDK sets for tools of its own only.
 type typedResult struct {
 	*mcp.CallToolResult
-	modern bool // the client speaks the stateless protocol
+	stateless bool // the client speaks the stateless protocol
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (r typedResult) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireResult(r.CallToolResult, r.modern))
+	return json.Marshal(wireResult(r.CallToolResult, r.stateless))
 }
 
 // callExposed calls a tool of a server. An error that an agent can act on becomes a result with isError.

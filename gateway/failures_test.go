@@ -97,7 +97,7 @@ func failingDeps(t *testing.T) stages.Deps {
 		{Name: "shop", Dial: shop.Dial},
 		{Name: "down", Dial: func(context.Context) (mcp.Transport, error) { return nil, errors.New("nobody is there") }},
 	}}})
-	return stages.Deps{Tools: pool, Commands: sharedSandbox(t), Shapes: schemas.Shapes()}
+	return stages.Deps{Tools: pool, Commands: sharedSandbox(t), Schemas: schemas.Stages()}
 }
 
 // execute returns the output of a pipeline, or its errors and whether it ran.

@@ -130,7 +130,7 @@ func New(o Options) *Gateway {
 	g.history = history.New(o.Kept, live)
 	g.runs = newSlots("pipelines and calls of tools", o.Runs, o.CallerRuns, o.AddressRuns)
 	g.lookups = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs, o.AddressRuns)
-	g.deps = stages.Deps{Shapes: schemas.Shapes(), Files: o.Files, Limits: o.Limits, Memory: o.Memory}
+	g.deps = stages.Deps{Schemas: schemas.Stages(), Files: o.Files, Limits: o.Limits, Memory: o.Memory}
 	if o.Upstream != nil {
 		g.deps.Tools = o.Watch.Tools(o.Upstream)
 	}

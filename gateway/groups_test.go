@@ -152,7 +152,7 @@ func newGroupedOver(t *testing.T, o gateway.Options, po upstream.Options) *group
 	box := sharedSandbox(t)
 	if o.PipelineTools != "" {
 		g.saved = t.TempDir()
-		deps := stages.Deps{Tools: g.pool, Commands: box, Shapes: schemas.Shapes()}
+		deps := stages.Deps{Tools: g.pool, Commands: box, Schemas: schemas.Stages()}
 		o.Pipelines = pipelines.NewSet(pipelines.NewStore(g.saved), deps, g.pool.Generation)
 	}
 	o.Upstream, o.Sandbox, o.Kept, o.GroupsOf, o.Version = g.pool, ready{box}, g.kept, auth.GroupsOf, "test"

@@ -65,22 +65,22 @@ func (f *front) Handler() http.Handler {
 
 // front serves an MCP server to its clients: it bounds sessions and messages, and answers ordinary calls without the SDK.
 type front struct {
-	server         *mcp.Server
-	sessions       sessions
-	calls          *calls
-	answers        answers
-	http           HTTPOptions
-	self           *mcp.Implementation                             // in answers without the SDK
-	handlers       map[string]mcp.ToolHandler                      // by tool
-	exposes        bool                                            // handle also answers calls of tools by other names
-	handle         mcp.MethodHandler                               // calls a tool
-	listens        listenHandler                                   // answers subscriptions/listen; nil: the SDK does
-	listening      *calls                                          // such requests
-	reads          mcp.MethodHandler                               // reads a resource of a server; nil: there are none
-	hasGroup       func(group string, caller *auth.TokenInfo) bool // nil: there are no groups
-	grace          time.Duration                                   // of calls whose client has gone
-	modern, legacy http.Handler                                    // of the SDK, by era of the protocol
-	versions       []string                                        // of the protocol, known to the SDK
+	server            *mcp.Server
+	sessions          sessions
+	calls             *calls
+	answers           answers
+	http              HTTPOptions
+	self              *mcp.Implementation                             // in answers without the SDK
+	handlers          map[string]mcp.ToolHandler                      // by tool
+	exposes           bool                                            // handle also answers calls of tools by other names
+	handle            mcp.MethodHandler                               // calls a tool
+	listens           listenHandler                                   // answers subscriptions/listen; nil: the SDK does
+	listening         *calls                                          // such requests
+	reads             mcp.MethodHandler                               // reads a resource of a server; nil: there are none
+	hasGroup          func(group string, caller *auth.TokenInfo) bool // nil: there are no groups
+	grace             time.Duration                                   // of calls whose client has gone
+	stateless, legacy http.Handler                                    // of the SDK, by era of the protocol
+	versions          []string                                        // of the protocol, known to the SDK
 }
 
 func newFront(server *mcp.Server, o HTTPOptions) front {
@@ -96,7 +96,7 @@ func newFront(server *mcp.Server, o HTTPOptions) front {
 			all: map[*mcp.ServerSession]*session{}, byID: map[string]*session{}, owners: map[string]*owner{},
 		},
 		versions: mcp.SupportedProtocolVersions(),
-		modern: mcp.NewStreamableHTTPHandler(same, &mcp.StreamableHTTPOptions{
+		stateless: mcp.NewStreamableHTTPHandler(same, &mcp.StreamableHTTPOptions{
 			Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: o.Body,
 		}),
 		// No SessionTimeout: the SDK does not see all requests.
@@ -194,7 +194,7 @@ func (f *front) begin(w http.ResponseWriter, r *http.Request, m *message) *refus
 // stateless handler sees; a legacy client sends a notification, which needs its session.
 func (f *front) sdk(r *http.Request) http.Handler {
 	if r.Method == http.MethodPost && r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) >= statelessEra {
-		return f.modern
+		return f.stateless
 	}
 	return f.legacy
 }
@@ -209,14 +209,14 @@ func (f *front) speaks(r *http.Request) bool {
 // refuses or reads otherwise what differs from this in a header or in the message.
 func (f *front) ordinary(r *http.Request, m *message, n *session) *Call {
 	version := r.Header.Get(versionHeader)
-	modern := n == nil && version == statelessEra && r.Header.Get(sessionHeader) == ""
+	stateless := n == nil && version == statelessEra && r.Header.Get(sessionHeader) == ""
 	legacy := n != nil && version < statelessEra && f.speaks(r)
-	if !modern && !legacy || !m.whole || r.Header.Get("Content-Type") != "application/json" || r.Header["Last-Event-Id"] != nil ||
+	if !stateless && !legacy || !m.whole || r.Header.Get("Content-Type") != "application/json" || r.Header["Last-Event-Id"] != nil ||
 		!accepts(r.Header["Accept"], "application/json") || !accepts(r.Header["Accept"], "text/event-stream") || rebinds(r) {
 		return nil
 	}
 	c := f.readCall(m.data)
-	if c == nil || c.modern != modern || modern && (r.Header.Get("Mcp-Method") != c.method || r.Header.Get("Mcp-Name") != c.params.Name) {
+	if c == nil || c.stateless != stateless || stateless && (r.Header.Get("Mcp-Method") != c.method || r.Header.Get("Mcp-Name") != c.params.Name) {
 		return nil
 	}
 	c.extra = &mcp.RequestExtra{Header: r.Header, TokenInfo: auth.TokenInfoFromContext(r.Context())}
@@ -226,7 +226,7 @@ func (f *front) ordinary(r *http.Request, m *message, n *session) *Call {
 // serve answers a call. Without a session the client closes the response to cancel.
 func (c *Call) serve(w http.ResponseWriter, r *http.Request, n *session) {
 	if n == nil {
-		c.marked = true
+		c.typed = true
 		c.ctx, c.cancel = context.WithCancelCause(r.Context())
 	} else if fault := c.enter(context.WithoutCancel(r.Context()), n); fault != nil {
 		respond(w, http.StatusBadRequest, ErrorAnswer(c.id, fault))

@@ -26,7 +26,7 @@ func (c *Call) Lasts() bool { return c.method == rpc.Listen }
 func (c *Call) readListen(params json.RawMessage) bool {
 	var meta, wanted json.RawMessage
 	c.method = rpc.Listen
-	if !members(params, map[string]*json.RawMessage{"_meta": &meta, "notifications": &wanted}) || meta == nil || !c.readMeta(meta) || !c.modern {
+	if !members(params, map[string]*json.RawMessage{"_meta": &meta, "notifications": &wanted}) || meta == nil || !c.readMeta(meta) || !c.stateless {
 		return false
 	}
 	c.wants = new(mcp.NotificationSubscriptions)

@@ -24,7 +24,7 @@ func FuzzListen(f *testing.F) {
 		if c == nil {
 			return
 		}
-		if !c.Lasts() || c.wants == nil || !c.modern || !json.Valid(c.id) || !json.Valid(message) {
+		if !c.Lasts() || c.wants == nil || !c.stateless || !json.Valid(c.id) || !json.Valid(message) {
 			t.Errorf("%q is read as %+v", message, c)
 		}
 		c.lists(&mcp.ServerCapabilities{})

@@ -74,7 +74,7 @@ type relayed struct {
 	mcp.ResultBase        // its metadata is that of the gateway
 	members        []byte // of the object, without _meta
 	meta           []byte // members of _meta
-	modern         bool   // the client speaks the stateless protocol
+	stateless      bool   // the client speaks the stateless protocol
 	fresh          bool   // it is of a call, which has no time in a cache
 	memory         *memory.Lease
 }
@@ -94,10 +94,10 @@ func (r *relayed) MarshalJSON() ([]byte, error) {
 		}
 		out = appendMember(out, "_meta", slices.Concat([]byte("{"), meta, []byte("}")))
 	}
-	if r.modern && !r.fresh { // nobody else may be served it from a cache
+	if r.stateless && !r.fresh { // nobody else may be served it from a cache
 		out = appendMember(appendMember(out, "ttlMs", []byte("0")), "cacheScope", []byte(`"private"`))
 	}
-	if r.modern {
+	if r.stateless {
 		out = appendMember(out, "resultType", []byte(`"complete"`))
 	}
 	return append(out, '}'), nil
@@ -108,7 +108,7 @@ var notRelayed = map[string]bool{"_meta": true, "resultType": true, "ttlMs": tru
 
 // relayedResult is the result of a server for a client.
 func relayedResult(req mcp.Request, contents upstream.Contents) *relayed {
-	r := &relayed{modern: isModern(req)}
+	r := &relayed{stateless: isStateless(req)}
 	rpc.Members(contents.Outward(), func(name, value []byte) {
 		switch decoded := rpc.Name(name); {
 		case decoded == "_meta" && len(value) <= maxMeta:
@@ -143,8 +143,8 @@ func appendMember(members []byte, name string, value []byte) []byte {
 	return append(append(append(append(members, '"'), name...), `":`...), value...)
 }
 
-// isModern reports whether a request is of the stateless protocol.
-func isModern(req mcp.Request) bool {
+// isStateless reports whether a request is of the stateless protocol.
+func isStateless(req mcp.Request) bool {
 	s, ok := req.GetSession().(*mcp.ServerSession)
 	return ok && s != nil && s.InitializeParams() != nil && s.InitializeParams().ProtocolVersion >= statelessEra
 }
@@ -180,7 +180,7 @@ func pageOf(req mcp.Request, member string, own []json.RawMessage, n int, write 
 	if err != nil {
 		return nil, err
 	}
-	r := &relayed{modern: isModern(req)}
+	r := &relayed{stateless: isStateless(req)}
 	r.add(member, list)
 	if at < n {
 		r.add("nextCursor", []byte(strconv.Quote(strconv.Itoa(at))))

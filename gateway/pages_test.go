@@ -171,7 +171,7 @@ func TestWrongPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t, pagedLists()...)
-	deps := stages.Deps{Tools: w.pool, Commands: sharedSandbox(t), Shapes: schemas.Shapes()}
+	deps := stages.Deps{Tools: w.pool, Commands: sharedSandbox(t), Schemas: schemas.Stages()}
 	for i, row := range rows {
 		plan := fmt.Sprintf(`[{"type":"tool","server":"shop","name":"by_cursor","paginate":%s}]`, row.Paginate)
 		_, errs := stages.Compile(t.Context(), []byte(plan), deps)

@@ -35,7 +35,7 @@ func newSaving(t *testing.T) (*guarded, *pipelines.Store) {
 func newSavingIn(t *testing.T, store *pipelines.Store) *guarded {
 	t.Helper()
 	tools := &laterTools{}
-	set := pipelines.NewSet(store, stages.Deps{Tools: tools, Commands: sharedSandbox(t), Shapes: schemas.Shapes()}, unchanged)
+	set := pipelines.NewSet(store, stages.Deps{Tools: tools, Commands: sharedSandbox(t), Schemas: schemas.Stages()}, unchanged)
 	g := newGuarded(t, gateway.Options{Pipelines: set, AllowSave: true})
 	tools.Tools = g.pool
 	return g

@@ -72,7 +72,7 @@ func newSavedWorld(t *testing.T, kept *runs.Store, change func(*gateway.Options)
 		mcptest.Tool{Name: "hang", Latency: 10 * time.Minute, Text: "late"})...)
 	w.world = &world{shop: shop, pool: mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": shop, "empty": mcptest.New()})}
 	box := sharedSandbox(t)
-	deps := stages.Deps{Tools: w.pool, Commands: box, Shapes: schemas.Shapes()}
+	deps := stages.Deps{Tools: w.pool, Commands: box, Schemas: schemas.Stages()}
 	w.set = pipelines.NewSet(pipelines.NewStore(w.dir), deps, w.pool.Generation)
 	o := gateway.Options{Upstream: w.pool, Sandbox: ready{box}, Kept: kept, Version: "test", Pipelines: w.set, PipelineTools: "all"}
 	if change != nil {
@@ -609,7 +609,7 @@ func TestSavedAsks(t *testing.T) {
 	}
 	for era, connect := range ways {
 		t.Run(era, func(t *testing.T) {
-			set := pipelines.NewSet(store, stages.Deps{Tools: &curious{}, Shapes: schemas.Shapes()}, unchanged)
+			set := pipelines.NewSet(store, stages.Deps{Tools: &curious{}, Schemas: schemas.Stages()}, unchanged)
 			p := &person{answer: func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
 				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann"}}, nil
 			}}

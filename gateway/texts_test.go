@@ -58,7 +58,7 @@ func textDeps(t *testing.T) (stages.Deps, *mcptest.Upstream) {
 	t.Cleanup(func() { store.Close() })
 	return stages.Deps{
 		Tools:    mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": shop, "crm": crm}),
-		Commands: sharedSandbox(t), Shapes: schemas.Shapes(), Runs: store.Of("me"),
+		Commands: sharedSandbox(t), Schemas: schemas.Stages(), Runs: store.Of("me"),
 	}, shop
 }
 

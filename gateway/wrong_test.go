@@ -47,7 +47,7 @@ func TestWrongPlans(t *testing.T) {
 	w := newWorld(t)
 	store := runs.New(runs.Options{Dir: t.TempDir()})
 	defer store.Close()
-	deps := stages.Deps{Tools: w.pool, Commands: sharedSandbox(t), Shapes: schemas.Shapes(), Runs: store.Of("me")}
+	deps := stages.Deps{Tools: w.pool, Commands: sharedSandbox(t), Schemas: schemas.Stages(), Runs: store.Of("me")}
 	for i, plan := range plans {
 		_, errs := stages.Compile(t.Context(), plan.Pipeline, deps)
 		var got []mistake

@@ -156,7 +156,7 @@ func (c *compiler) list(ctx context.Context, list List, s Scope) ([]*Step, error
 // as far as it can be decoded, so that one pass finds everything.
 func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (step *Step, err error) {
 	defer recovered(&err)
-	kind, kerr := kindOf(raw, s.Shapes)
+	kind, kerr := kindOf(raw, s.Schemas)
 	if kerr != nil {
 		return nil, located(kerr, s.place, Label{})
 	}
@@ -243,7 +243,7 @@ func hinted(err error, kind *Kind, raw json.RawMessage) error {
 }
 
 // kindOf finds the kind of a stage by its "type".
-func kindOf(raw json.RawMessage, shapes Shapes) (*Kind, error) {
+func kindOf(raw json.RawMessage, schemas Schemas) (*Kind, error) {
 	members, err := readObject(raw)
 	if err != nil {
 		return nil, Errorf(InvalidPipeline, `a stage is an object such as {"type": "command", "command": "jq", "args": ["."]}`,
@@ -260,8 +260,8 @@ func kindOf(raw json.RawMessage, shapes Shapes) (*Kind, error) {
 	if kind := KindNamed(name); kind != nil {
 		return kind, nil
 	}
-	if shapes != nil { // it knows what words are taken for types
-		if errs := shapes.CheckShape(name, raw); len(errs) > 0 {
+	if schemas != nil { // they know what words are taken for types
+		if errs := schemas.Check(name, raw); len(errs) > 0 {
 			return nil, errs[0]
 		}
 	}
@@ -277,10 +277,10 @@ func allKinds() string {
 }
 
 func checkShape(kind *Kind, raw json.RawMessage, s Scope) error {
-	if s.Shapes == nil {
+	if s.Schemas == nil {
 		return nil
 	}
-	return Join(s.Shapes.CheckShape(kind.Name, raw))
+	return Join(s.Schemas.Check(kind.Name, raw))
 }
 
 // decodeError puts the words of encoding/json about a field, or about the whole stage (""), into ours.

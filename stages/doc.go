@@ -8,7 +8,7 @@
 //     compiled pipeline can run many times and no context carries them.
 //   - Stages compile side by side, so that the servers a plan needs start together.
 //   - [Place] is text ("3.users.1"). People, logs and JSON read it the same, and nesting needs no second type.
-//   - [Shapes] checks the form of a stage. The published schema is the one that is enforced; this package needs no
+//   - [Schemas] check the form of a stage. The published schema is the one that is enforced; this package needs no
 //     validator and repeats none of its checks.
 //   - A command declares its [Traits] when it is checked. This package alone sees the stages behind a command, so it
 //     decides which commands write line by line.

@@ -152,7 +152,7 @@ func chainsOf(steps []*Step) int {
 	return n
 }
 
-// maxConcurrency holds for callers without [Shapes] too: each place in a for_each is a goroutine.
+// maxConcurrency holds for callers without [Schemas] too: each place in a for_each is a goroutine.
 const maxConcurrency = 64
 
 // defaultConcurrency is 8 where running side by side is known to do no harm, else 1.

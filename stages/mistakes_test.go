@@ -19,7 +19,7 @@ func TestManyMistakes(t *testing.T) {
 		}
 		plan := []byte(`[{"type": "preview"` + b.String() + `}]`)
 		return testing.AllocsPerRun(1, func() {
-			if _, errs := stages.Compile(t.Context(), plan, stages.Deps{Shapes: shapes}); len(errs) != n {
+			if _, errs := stages.Compile(t.Context(), plan, stages.Deps{Schemas: stageSchemas}); len(errs) != n {
 				t.Fatalf("%d mistakes, want %d", len(errs), n)
 			}
 		})
@@ -37,7 +37,7 @@ func TestCheckEnds(t *testing.T) {
 	late, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	for want, ctx := range map[stages.Code]context.Context{stages.Cancelled: gone, stages.Timeout: late} {
-		_, errs := stages.Compile(ctx, plan, stages.Deps{Shapes: shapes})
+		_, errs := stages.Compile(ctx, plan, stages.Deps{Schemas: stageSchemas})
 		if len(errs) != 2 || errs[0].Code != want || !errors.Is(errs[1], ctx.Err()) {
 			t.Errorf("got %v, want %s for each stage", errs, want)
 		}
@@ -51,7 +51,7 @@ func TestTooManyStagesOnce(t *testing.T) {
 		branches = append(branches, fmt.Sprintf(`"b%d": [{"type": "preview"}]`, i))
 	}
 	plan := `[{"type": "parallel", "branches": {` + strings.Join(branches, ", ") + `}}, {"type": "preview", "char": 1}]`
-	_, errs := stages.Compile(t.Context(), []byte(plan), stages.Deps{Shapes: shapes})
+	_, errs := stages.Compile(t.Context(), []byte(plan), stages.Deps{Schemas: stageSchemas})
 	var limits, others int
 	for _, e := range errs {
 		if e.Limit == "stages" {

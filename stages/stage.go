@@ -28,9 +28,9 @@ type Filter func(ctx context.Context, in io.Reader, out io.Writer) error
 type Deps struct {
 	Tools    Tools
 	Commands Commands
-	Shapes   Shapes // nil: the plan is known to have the form that the schemas demand
-	Files    Files  // where data is saved; nil refuses stages that do
-	Runs     Runs   // keeps the outputs of runs, for from stages; nil: they are not kept
+	Schemas  Schemas // nil: the plan is known to have the form that the schemas demand
+	Files    Files   // where data is saved; nil refuses stages that do
+	Runs     Runs    // keeps the outputs of runs, for from stages; nil: they are not kept
 	Limits   Limits
 	Spread   Spread
 
@@ -61,11 +61,11 @@ type Deps struct {
 	CheckOnly bool
 }
 
-// Shapes checks the JSON of one stage against the schema of its kind: unknown fields, missing fields, types, ranges.
+// Schemas check the JSON of one stage against the schema of its kind: unknown fields, missing fields, types, ranges.
 // Nested stages are not looked into; the compiler asks for each of them. Compile itself checks only what no schema says.
-type Shapes interface {
-	// CheckShape returns every mistake of the stage, with Code, Msg and Hint set. It may be called concurrently.
-	CheckShape(kind string, stage []byte) []*Error
+type Schemas interface {
+	// Check returns every mistake of the stage, with Code, Msg and Hint set. It may be called concurrently.
+	Check(kind string, stage []byte) []*Error
 }
 
 // List is a list of stages that is not decoded yet; [Scope.List] compiles it.

@@ -474,11 +474,11 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 }
 
 func (w *world) deps() stages.Deps {
-	return stages.Deps{Tools: w, Commands: w, Files: w.files, Shapes: shapes}
+	return stages.Deps{Tools: w, Commands: w, Files: w.files, Schemas: stageSchemas}
 }
 
-// shapes checks stages as the gateway does.
-var shapes = schemas.Shapes()
+// stageSchemas checks stages as the gateway does.
+var stageSchemas = schemas.Stages()
 
 // run compiles and runs a pipeline and returns its output.
 func (w *world) run(t *testing.T, pipeline, input string) (string, stages.Report, error) {

@@ -34,7 +34,7 @@ func main() {
 func run(ctx context.Context, out io.Writer) error {
 	compiled, mistakes := stages.Compile(ctx, []byte(pipeline), stages.Deps{
 		Tools:  atlas{},
-		Shapes: schemas.Shapes(),
+		Schemas: schemas.Stages(),
 	})
 	if mistakes != nil {
 		var errs []error

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -198,9 +199,13 @@ func (g *attacked) neighbour(t *testing.T) (stop func() time.Duration) {
 	call := func(params *mcp.CallToolParams, want string) time.Duration {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
+		stuck := time.AfterFunc(patience/4, func() { _ = g.Process.Signal(syscall.SIGQUIT) })
 		begun := time.Now()
 		res, err := session.CallTool(ctx, params)
-		if err != nil {
+		if !stuck.Stop() {
+			<-g.heard
+			t.Errorf("the second caller: %s did not return within %v, while the gateway was at\n%s", params.Name, patience/4, g.stderr.String())
+		} else if err != nil {
 			t.Errorf("the second caller: %s: %v", params.Name, err)
 		} else if text := textOf(res); res.IsError || !strings.Contains(text, want) {
 			t.Errorf("the second caller: %s gives %s", params.Name, clip(text))

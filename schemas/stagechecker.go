@@ -26,28 +26,28 @@ const (
 // describing all could take longer than a run.
 const maxFlaws = 100
 
-// StageChecker checks the JSON of stages against the schemas of their kinds. It implements [stages.Shapes] and may be used
+// StageChecker checks the JSON of stages against the schemas of their kinds. It implements [stages.Schemas] and may be used
 // concurrently.
 type StageChecker struct {
 	names []string
-	kinds map[string]shape
+	kinds map[string]kindSchema
 }
 
-// A shape describes the stages of one kind.
-type shape struct {
+// A kindSchema is the schema of the stages of one kind.
+type kindSchema struct {
 	validator *validator
 	fields    []string // in the order of the schema
 	nested    []string // the fields that hold stages
 }
 
-var _ stages.Shapes = (*StageChecker)(nil)
+var _ stages.Schemas = (*StageChecker)(nil)
 
-// Shapes returns the check of stages of all kinds, which is prepared once: that takes longer than the rest of a gateway.
-var Shapes = sync.OnceValue(func() *StageChecker { return NewShapes(stages.Kinds()) })
+// Stages returns the check of stages of all kinds, which is prepared once: that takes longer than the rest of a gateway.
+var Stages = sync.OnceValue(func() *StageChecker { return NewStageChecker(stages.Kinds()) })
 
-// NewShapes prepares the check of stages of the given kinds. It panics if the schema of a Go type does not compile.
-func NewShapes(kinds []stages.Kind) *StageChecker {
-	s := &StageChecker{kinds: map[string]shape{}}
+// NewStageChecker prepares the check of stages of the given kinds. It panics if the schema of a Go type does not compile.
+func NewStageChecker(kinds []stages.Kind) *StageChecker {
+	s := &StageChecker{kinds: map[string]kindSchema{}}
 	for _, k := range kinds {
 		schema := checked.kind(k)
 		v, err := compile(NewSteps(context.Background(), DefaultSteps), marshal(schema))
@@ -55,7 +55,7 @@ func NewShapes(kinds []stages.Kind) *StageChecker {
 			panic(fmt.Sprintf("schemas: compiling the schema of stage type %q: %v", k.Name, err))
 		}
 		s.names = append(s.names, k.Name)
-		s.kinds[k.Name] = shape{v, slices.Collect(schema.Properties.KeysFromOldest()), nestedFields(k)}
+		s.kinds[k.Name] = kindSchema{v, slices.Collect(schema.Properties.KeysFromOldest()), nestedFields(k)}
 	}
 	return s
 }
@@ -70,9 +70,9 @@ func nestedFields(k stages.Kind) (names []string) {
 	return names
 }
 
-// CheckShape returns every mistake of one stage, each with Code, Field, Msg and Hint. A stage of an unknown kind has only
+// Check returns every mistake of one stage, each with Code, Field, Msg and Hint. A stage of an unknown kind has only
 // that mistake. Nested stages are not checked.
-func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
+func (s *StageChecker) Check(kind string, stage []byte) []*stages.Error {
 	if _, err := bounded(stage, maxStage, maxStageValues); err != nil {
 		return []*stages.Error{wrong("", "make the stage smaller and flatter", "a stage cannot be read: %w", err)}
 	}

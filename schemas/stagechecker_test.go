@@ -20,9 +20,9 @@ type shapeCase struct {
 	Errors []string `json:"errors"`
 }
 
-// TestCheckShape runs testdata/shapes.json.
-func TestCheckShape(t *testing.T) {
-	const file = "testdata/shapes.json"
+// TestStageChecker runs testdata/stages.json.
+func TestStageChecker(t *testing.T) {
+	const file = "testdata/stages.json"
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -31,12 +31,12 @@ func TestCheckShape(t *testing.T) {
 	if err := json.Unmarshal(data, &cases); err != nil {
 		t.Fatal(err)
 	}
-	shapes := schemas.NewShapes(testKinds())
+	checker := schemas.NewStageChecker(testKinds())
 	for i, c := range cases {
 		var head struct{ Type string }
 		_ = json.Unmarshal([]byte(c.Stage), &head) // a stage without a type has the kind ""
 		got := []string{}
-		for _, err := range shapes.CheckShape(head.Type, []byte(c.Stage)) {
+		for _, err := range checker.Check(head.Type, []byte(c.Stage)) {
 			if err.Code != stages.InvalidPipeline {
 				t.Errorf("%s: code %s, want %s", c.Stage, err.Code, stages.InvalidPipeline)
 			}
@@ -66,13 +66,13 @@ func writeJSON(t *testing.T, file string, v any) {
 	}
 }
 
-func TestCheckShapeConcurrently(t *testing.T) {
-	shapes := schemas.NewShapes(testKinds())
+func TestStageCheckerConcurrently(t *testing.T) {
+	checker := schemas.NewStageChecker(testKinds())
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				if errs := shapes.CheckShape("preview", []byte(`{"type":"preview","chars":1}`)); len(errs) != 1 {
+				if errs := checker.Check("preview", []byte(`{"type":"preview","chars":1}`)); len(errs) != 1 {
 					t.Errorf("got %v, want one error", errs)
 				}
 			}
@@ -81,8 +81,8 @@ func TestCheckShapeConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-func FuzzCheckShape(f *testing.F) {
-	data, err := os.ReadFile("testdata/shapes.json")
+func FuzzStageChecker(f *testing.F) {
+	data, err := os.ReadFile("testdata/stages.json")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -96,9 +96,9 @@ func FuzzCheckShape(f *testing.F) {
 	for _, k := range testKinds() {
 		f.Add(k.Name, []byte(`{"type":"`+k.Name+`"}`))
 	}
-	shapes := schemas.NewShapes(testKinds())
+	checker := schemas.NewStageChecker(testKinds())
 	f.Fuzz(func(t *testing.T, kind string, stage []byte) {
-		errs := shapes.CheckShape(kind, stage)
+		errs := checker.Check(kind, stage)
 		for _, err := range errs {
 			if err.Msg == "" || err.Code != stages.InvalidPipeline {
 				t.Errorf("an error without message or code: %+v", err)
@@ -113,11 +113,11 @@ func FuzzCheckShape(f *testing.F) {
 	})
 }
 
-func BenchmarkCheckShape(b *testing.B) {
-	shapes := schemas.NewShapes(testKinds())
+func BenchmarkStageChecker(b *testing.B) {
+	checker := schemas.NewStageChecker(testKinds())
 	stage := []byte(`{"type":"tool","server":"github","name":"get_issue","args":{"owner":"a","repo":"b"},"for_each":true,"concurrency":16}`)
 	for b.Loop() {
-		if errs := shapes.CheckShape("tool", stage); len(errs) > 0 {
+		if errs := checker.Check("tool", stage); len(errs) > 0 {
 			b.Fatal(errs)
 		}
 	}
@@ -134,7 +134,7 @@ func TestManyFlaws(t *testing.T) {
 		"preview": `{"type": "preview", ` + strings.Join(fields, ", ") + `}`,
 		"command": `{"type": "command", "command": "jq", "args": [` + strings.Join(numbers, ", ") + `]}`,
 	} {
-		errs := schemas.NewShapes(stages.Kinds()).CheckShape(kind, []byte(stage))
+		errs := schemas.NewStageChecker(stages.Kinds()).Check(kind, []byte(stage))
 		if len(errs) != 101 || errs[100].Msg != "the stage has 4900 more mistakes" {
 			t.Errorf("%s: %d mistakes, the last is %v", kind, len(errs), errs[len(errs)-1])
 		}
