@@ -13,8 +13,8 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// atOnce is how many items of a command run at the same time.
-const atOnce = 8
+// concurrency is how many items of a command run at the same time.
+const concurrency = 8
 
 // eachCommand is a for_each of a command over lines, in the real sandbox.
 func (b *bench) eachCommand(ctx context.Context, s *stack, name string, args ...string) (func(context.Context) error, error) {
@@ -24,7 +24,7 @@ func (b *bench) eachCommand(ctx context.Context, s *stack, name string, args ...
 	}
 	s.push(commands.Close)
 	stage := command(name, args...)
-	stage["for_each"], stage["concurrency"] = true, atOnce
+	stage["for_each"], stage["concurrency"] = true, concurrency
 	p, err := compile(ctx, []step{stage}, nil, commands)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func eachProcess(name string, args ...string) opener {
 		}
 		base := func(ctx context.Context) error {
 			g, ctx := errgroup.WithContext(ctx)
-			g.SetLimit(atOnce)
+			g.SetLimit(concurrency)
 			for line := range strings.Lines(numbers(b.sizes.lines)) {
 				g.Go(func() error {
 					cmd := exec.CommandContext(ctx, name, args...)

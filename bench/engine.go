@@ -35,7 +35,7 @@ func engine(depth int) opener {
 		for range depth {
 			inner = append(inner, step{"type": "tool", "server": serverName, "name": "echo"})
 		}
-		p, err := compile(ctx, []step{{"type": "for_each", "stages": inner, "concurrency": atOnce, "collect": "lines"}}, instant{}, nil)
+		p, err := compile(ctx, []step{{"type": "for_each", "stages": inner, "concurrency": concurrency, "collect": "lines"}}, instant{}, nil)
 		if err != nil {
 			return pair{}, err
 		}
@@ -52,9 +52,9 @@ func engine(depth int) opener {
 // loop is what one would write by hand.
 func loop(ctx context.Context, in io.Reader, depth int) error {
 	lines := make(chan []byte)
-	errs := make([]error, atOnce)
+	errs := make([]error, concurrency)
 	var wg sync.WaitGroup
-	for i := range atOnce {
+	for i := range concurrency {
 		wg.Go(func() {
 			for line := range lines {
 				for range depth {

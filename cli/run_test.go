@@ -67,7 +67,7 @@ func TestReaderLeaves(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			out := &leavingReader{err: c.output, left: make(chan struct{})}
 			deps := stages.Deps{
-				Tools:  &slowTools{begun: make(chan struct{}), left: out.left, second: c.second},
+				Tools:   &slowTools{begun: make(chan struct{}), left: out.left, second: c.second},
 				Schemas: schemas.Stages(),
 			}
 			plan := []byte(`[{"type": "tool", "server": "s", "name": "write", "for_each": true, "concurrency": 2, "collect": "lines"}]`)

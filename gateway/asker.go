@@ -118,17 +118,17 @@ func metaOf(req mcp.Request) map[string]any {
 // handler. A call has one: each has a patience of its own.
 func (g *Gateway) asker(ctx context.Context, req *mcp.CallToolRequest) *stages.Asker {
 	able, _ := ctx.Value(ableKey{}).(*stages.Asker)
-	put, atOnce := g.wayTo(ctx, req)
+	put, concurrency := g.wayTo(ctx, req)
 	if able == nil || put == nil {
 		return nil
 	}
 	a := *able
-	return newAsking(ctx, g.calls.shut, &a, put, atOnce)
+	return newAsking(ctx, g.calls.shut, &a, put, concurrency)
 }
 
 // newAsking completes an asker.
-func newAsking(call, shut context.Context, a *stages.Asker, put putting, atOnce int) *stages.Asker {
-	asks := &asking{client: a, put: put, call: call, turns: make(chan struct{}, atOnce), shut: shut, clock: pausing.New()}
+func newAsking(call, shut context.Context, a *stages.Asker, put putting, concurrency int) *stages.Asker {
+	asks := &asking{client: a, put: put, call: call, turns: make(chan struct{}, concurrency), shut: shut, clock: pausing.New()}
 	asks.rest = asks.clock.Pause()
 	asks.patience, _ = asks.clock.WithTimeout(context.Background(), a.Patience, errUnanswered) // stands still without a question
 	a.Ask = asks.ask
@@ -156,7 +156,7 @@ func AskPerson(ctx context.Context, patience time.Duration, fill func(ctx contex
 type putting func(ctx context.Context, q inquiry) (json.RawMessage, error)
 
 // wayTo returns what puts questions to the client of a call, and how many at once.
-func (g *Gateway) wayTo(ctx context.Context, req *mcp.CallToolRequest) (put putting, atOnce int) {
+func (g *Gateway) wayTo(ctx context.Context, req *mcp.CallToolRequest) (put putting, concurrency int) {
 	if d, ok := ctx.Value(dialogKey{}).(*dialog); ok {
 		return d.put, mostOpen
 	}

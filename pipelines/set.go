@@ -119,10 +119,10 @@ type state struct {
 }
 
 const (
-	checkTime  = 30 * time.Second // for one check, with the start of the servers
-	again      = 2 * time.Second  // after which what may have passed is looked at again
-	atOnce     = 4                // checks
-	maxChecked = MaxPipelines + 200
+	checkTime   = 30 * time.Second // for one check, with the start of the servers
+	again       = 2 * time.Second  // after which what may have passed is looked at again
+	concurrency = 4                // checks
+	maxChecked  = MaxPipelines + 200
 )
 
 // Tools returns all tools that a viewer may know of, sorted by name, also broken ones. It waits for their checks until ctx is
@@ -131,7 +131,7 @@ func (s *Set) Tools(ctx context.Context, v Viewer) []Tool {
 	list, _ := s.store.List(ctx) // its error is for the operator
 	tools := make([]*Tool, len(list))
 	var all errgroup.Group
-	all.SetLimit(atOnce)
+	all.SetLimit(concurrency)
 	for i, p := range list {
 		if v.sees(p.Version) {
 			all.Go(func() error {

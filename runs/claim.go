@@ -115,7 +115,7 @@ func (s *Store) inBackground(f func()) {
 // touch notes a use of an ended run, so that the shared store keeps it as long as this one does. The caller has the store's mu.
 func (j *journal) touch() {
 	s := j.s
-	if time.Since(j.used) < s.o.TTL/2 || s.closed {
+	if time.Since(j.used) < s.o.touchEvery() || s.closed {
 		return
 	}
 	j.used = time.Now()

@@ -251,3 +251,6 @@ func (o Options) withDefaults() Options {
 	o.TTL = cmp.Or(o.TTL, 30*time.Minute)
 	return o
 }
+
+// touchEvery is the longest time from the last entry of an ended run to a use that is not written to the shared store.
+func (o Options) touchEvery() time.Duration { return o.TTL / 2 }

@@ -32,10 +32,9 @@ func (s *Store) sweep() {
 	}
 }
 
-// sweepOnce removes journals whose last object is too old, or objects that stand alone. A use of a run is written only where half a
-// TTL has passed since the last entry, so that a run may be used for one and a half behind it.
+// sweepOnce removes journals whose last object is too old, or objects that stand alone. A run may have been used after its last entry.
 func (s *Store) sweepOnce(prefix string, later time.Duration) error {
-	old := time.Now().Add(-s.o.TTL*3/2 - skew - later)
+	old := time.Now().Add(-s.o.TTL - s.o.touchEvery() - skew - later)
 	var names []string // of one journal
 	var last time.Time
 	remove := func() error {

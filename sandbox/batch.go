@@ -95,19 +95,19 @@ func (f *filter) batches(format format) (stages.MapFilter, error) {
 	if err != nil {
 		return nil, unprepared(err, f.chain[0].Name)
 	}
-	return func(ctx context.Context, jobs <-chan stages.Job, atOnce int) {
+	return func(ctx context.Context, jobs <-chan stages.Job, concurrency int) {
 		b := &batcher{f: f, together: together, format: format, window: batchItems, ended: make(chan batch)}
-		b.run(ctx, jobs, max(atOnce, 1))
+		b.run(ctx, jobs, max(concurrency, 1))
 	}, nil
 }
 
-// run starts a batch when jobs wait and the one before has ended or is slow, with at most atOnce at the same time.
-func (b *batcher) run(ctx context.Context, jobs <-chan stages.Job, atOnce int) {
+// run starts a batch when jobs wait and the one before has ended or is slow. At most concurrency batches run at the same time.
+func (b *batcher) run(ctx context.Context, jobs <-chan stages.Job, concurrency int) {
 	late := time.NewTimer(quick)
 	defer late.Stop()
 	hold := false // until the last batch has ended, or is late
 	for {
-		if len(b.waiting) > 0 && b.running < atOnce && !hold {
+		if len(b.waiting) > 0 && b.running < concurrency && !hold {
 			hold = b.apart == 0 && b.window > 1
 			late.Reset(quick)
 			b.start(ctx)

@@ -107,14 +107,14 @@ func (l *liner) open(t testing.TB, used func(int, stages.Usage)) (stages.MapFilt
 }
 
 // mapLines runs items together, and finds each ended once.
-func mapLines(t testing.TB, f stages.MapFilter, ctx context.Context, atOnce int, jobs []*lineJob) {
+func mapLines(t testing.TB, f stages.MapFilter, ctx context.Context, concurrency int, jobs []*lineJob) {
 	t.Helper()
 	feed := make(chan stages.Job, len(jobs))
 	for _, j := range jobs {
 		feed <- j
 	}
 	close(feed)
-	f(ctx, feed, atOnce)
+	f(ctx, feed, concurrency)
 	for i, j := range jobs {
 		if j.ends != 1 {
 			t.Errorf("item %d, %.20q, has ended %d times", i, j.in, j.ends)
@@ -138,7 +138,7 @@ func FuzzBatch(f *testing.F) {
 	f.Add("aslatas"+strings.Repeat("af", 70), 3)
 	f.Add(strings.Repeat("a", 300)+"s"+strings.Repeat("b", 300), 1)
 	f.Add(strings.Repeat("f", 100), 2)
-	f.Fuzz(func(t *testing.T, kinds string, atOnce int) {
+	f.Fuzz(func(t *testing.T, kinds string, concurrency int) {
 		if len(kinds) > 700 || strings.Count(kinds, "l") > 3 {
 			return
 		}
@@ -163,7 +163,7 @@ func FuzzBatch(f *testing.F) {
 			defer mu.Unlock()
 			used.BytesIn, used.BytesOut = used.BytesIn+u.BytesIn, used.BytesOut+u.BytesOut
 		})
-		mapLines(t, many, t.Context(), 1+(atOnce&7), jobs)
+		mapLines(t, many, t.Context(), 1+(concurrency&7), jobs)
 		var in, out int64
 		for i, j := range jobs {
 			var want bytes.Buffer
@@ -211,7 +211,7 @@ func TestBatchInVain(t *testing.T) {
 
 // TestBatchApart: lines that take too much together are as many at once as the for_each says, in any batch.
 func TestBatchApart(t *testing.T) {
-	const atOnce, all = 4, 64
+	const concurrency, all = 4, 64
 	var now, peak atomic.Int64
 	full := make(chan struct{})
 	var meet sync.Once
@@ -224,7 +224,7 @@ func TestBatchApart(t *testing.T) {
 			defer now.Add(-1)
 			for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
 			}
-			if n == atOnce {
+			if n == concurrency {
 				meet.Do(func() { close(full) })
 			}
 			select {
@@ -233,9 +233,9 @@ func TestBatchApart(t *testing.T) {
 			}
 		}}
 	}
-	mapLines(t, many, t.Context(), atOnce, jobs)
-	if peak.Load() != atOnce {
-		t.Errorf("%d items were under way at a time, want %d", peak.Load(), atOnce)
+	mapLines(t, many, t.Context(), concurrency, jobs)
+	if peak.Load() != concurrency {
+		t.Errorf("%d items were under way at a time, want %d", peak.Load(), concurrency)
 	}
 }
 

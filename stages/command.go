@@ -152,10 +152,10 @@ type Session interface {
 	io.Closer
 }
 
-// A MapFilter is a [Filter] for many inputs: it runs each job that comes, up to atOnce of them side by side, until jobs is
-// closed, and returns when all have ended. It takes jobs as soon as they come and never waits for more of them. Errors
+// A MapFilter is a [Filter] for many inputs: it runs each job that comes, at most concurrency of them at the same time, until
+// jobs is closed, and returns when all have ended. It takes jobs as soon as they come and never waits for more of them. Errors
 // are those of a filter of the session, and [ErrUntried]. When the error of a job has ended ctx, no job behind it was begun.
-type MapFilter func(ctx context.Context, jobs <-chan Job, atOnce int)
+type MapFilter func(ctx context.Context, jobs <-chan Job, concurrency int)
 
 // ErrUntried is what a [Job] ends with that was not begun when there was a reason for all of them to end.
 var ErrUntried = errors.New("not tried")

@@ -109,7 +109,7 @@ func (f *forEach) bind(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 	watch, onward := r.watch, r.onward // the body has others
 	r.watch = nil                      // of every item would be too much
 	defer func() { r.watch = watch }()
-	e := &each{forEach: f, log: log, r: r, m: m, atOnce: f.Concurrency}
+	e := &each{forEach: f, log: log, r: r, m: m, concurrency: f.Concurrency}
 	if r.resumed != nil && !f.inner {
 		e.shard = r.resumed.Shard
 	}
@@ -120,7 +120,7 @@ func (f *forEach) bind(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 		return nil, err
 	}
 	if r.dry.alone(f.body) {
-		e.atOnce = 1
+		e.concurrency = 1
 	}
 	return e.run, nil
 }
@@ -181,12 +181,12 @@ type forEach struct {
 // each maps a filter over the items of its input in one run: the one implementation of for_each (docs/pipeline.md, for_each).
 type each struct {
 	*forEach
-	r      *Run
-	m      *Meter
-	filter Filter  // of the body
-	many   *mapped // nil, or what runs the body on many items
-	log    *itemLog
-	atOnce int // items
+	r           *Run
+	m           *Meter
+	filter      Filter  // of the body
+	many        *mapped // nil, or what runs the body on many items
+	log         *itemLog
+	concurrency int // 1 in some dry runs
 
 	shard   *shard     // nil: the run is not a part of a for_each
 	spreads bool       // workers run the items behind the first ones
@@ -330,9 +330,9 @@ func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
 }
 
 // run runs jobs. An error says that not all of them have ended.
-func (m *mapped) run(ctx context.Context, jobs <-chan Job, atOnce int) (err error) {
+func (m *mapped) run(ctx context.Context, jobs <-chan Job, concurrency int) (err error) {
 	defer recovered(&err)
-	m.filter(ctx, jobs, atOnce)
+	m.filter(ctx, jobs, concurrency)
 	return nil
 }
 

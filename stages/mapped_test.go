@@ -25,9 +25,9 @@ type mapping struct{ *session }
 // Map implements [stages.Session].
 func (s mapping) Map(c stages.Command, used func(int, stages.Usage)) (stages.MapFilter, error) {
 	filter, err := s.Prepare([]stages.Command{c}, used)
-	return func(ctx context.Context, jobs <-chan stages.Job, atOnce int) {
+	return func(ctx context.Context, jobs <-chan stages.Job, concurrency int) {
 		var lanes sync.WaitGroup
-		for range atOnce {
+		for range concurrency {
 			lanes.Go(func() {
 				for j := range jobs {
 					if ctx.Err() != nil {

@@ -58,7 +58,7 @@ func planOf(steps []*Step, within Nested, times int64, d Deps) []PlanStage {
 		if s.each != nil {
 			stage.Most.Concurrency, stage.Most.Items = s.each.Concurrency, int64(l.Items)
 			if d.canSpread(s, steps[i+1:], false) {
-				shards, items := d.Spread.atOnce(s.each)
+				shards, items := d.Spread.concurrency(s.each)
 				stage.Does += fmt.Sprintf("; behind the first %s at most, workers run them, up to %d at a time", texts.Count(d.Spread.From, "item"), shards*items)
 			}
 		}

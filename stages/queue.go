@@ -45,9 +45,9 @@ type queue struct {
 }
 
 func newQueue(e *each, cancel context.CancelCauseFunc, in *items) *queue {
-	q := &queue{e: e, cancel: cancel, in: in, room: e.atOnce, since: time.Now()}
+	q := &queue{e: e, cancel: cancel, in: in, room: e.concurrency, since: time.Now()}
 	q.place.L, q.result.L = &q.mu, &q.mu
-	if e.many != nil && e.atOnce > 1 && !e.r.cautious() && !e.r.effects.knowsFatal() { // else none begins before the one before it has ended
+	if e.many != nil && e.concurrency > 1 && !e.r.cautious() && !e.r.effects.knowsFatal() { // else none begins before the one before it has ended
 		q.many, q.room = e.many, ahead
 	}
 	return q
@@ -332,7 +332,7 @@ const ahead = 256
 func (q *queue) mapped(ctx context.Context) (hand func(*item), end func()) {
 	jobs := make(chan Job, q.room)
 	q.running.Go(func() {
-		if err := q.many.run(ctx, jobs, q.e.atOnce); err != nil {
+		if err := q.many.run(ctx, jobs, q.e.concurrency); err != nil {
 			q.fail(err)
 		}
 	})

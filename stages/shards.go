@@ -70,19 +70,19 @@ type spreading struct {
 	raw     json.RawMessage // of the stage
 	choices Overrides       // of the for_each, for shards that were submitted with others
 	size    int             // items of a shard
-	atOnce  int             // shards
+	shards  int             // that run at the same time
 	calls   int64           // that the shards under way may make before they begin no item; guarded by q.mu
 	read    int             // bytes of the input behind the items of the lanes; of fill
 }
 
 // spread runs the items that the queue has not begun.
 func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
-	atOnce, items := e.r.deps.Spread.atOnce(e.forEach)
-	s := &spreading{each: e, q: q, out: out, atOnce: atOnce, read: q.in.r.Buffered()}
+	shards, items := e.r.deps.Spread.concurrency(e.forEach)
+	s := &spreading{each: e, q: q, out: out, shards: shards, read: q.in.r.Buffered()}
 	s.choices = Overrides{Concurrency: items, OnError: e.OnError, Retries: e.Retries}
 	s.size = cmp.Or(e.r.deps.Spread.Items, s.sizeFor(items))
 	s.raw = completed(e.m.step.raw, fmt.Appendf(nil, `{"concurrency": %d}`, items))
-	lanes, slots := make(chan *lane, 4*atOnce), make(chan struct{}, atOnce)
+	lanes, slots := make(chan *lane, 4*shards), make(chan struct{}, shards)
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() {
@@ -102,12 +102,12 @@ func (e *each) spread(ctx context.Context, q *queue, out *collector) error {
 	return s.failure(ctx)
 }
 
-// sizeFor returns how many items a shard gets, of which atOnce run at once. It goes by the pace of the items that have run here.
-func (s *spreading) sizeFor(atOnce int) int {
+// sizeFor returns how many items a shard gets, of which concurrency run at the same time. It goes by the pace of the items that have run here.
+func (s *spreading) sizeFor(concurrency int) int {
 	if s.q.ran == 0 {
 		return spreadLeast
 	}
-	perItem := max(s.q.until.Sub(s.q.since)*time.Duration(s.each.atOnce)/time.Duration(s.q.ran*atOnce), 1)
+	perItem := max(s.q.until.Sub(s.q.since)*time.Duration(s.each.concurrency)/time.Duration(s.q.ran*concurrency), 1)
 	return max(shardLeast, min(int(shardWork/perItem), shardItems))
 }
 
@@ -139,7 +139,7 @@ func (s *spreading) fill(ctx context.Context, lanes chan<- *lane, slots chan str
 func (s *spreading) next() (*lane, error) {
 	l := &lane{before: s.q.begun, done: make(chan struct{})}
 	size := s.log.shards.size(l.before, s.size)
-	most := min(shardBytes, 8*shardBytes/int64(s.atOnce))
+	most := min(shardBytes, 8*shardBytes/int64(s.shards))
 	for len(l.items) < size && l.bytes < most {
 		el, err := s.q.in.next()
 		if err == io.EOF {
@@ -220,7 +220,7 @@ func (s *spreading) submit(ctx context.Context, l *lane) (run string, calls int6
 		s.r.effects.cause()
 	}
 	s.q.mu.Lock()
-	calls = max(1, (int64(s.r.deps.Limits.Calls)-s.r.calls.Load()-s.calls)/int64(s.atOnce))
+	calls = max(1, (int64(s.r.deps.Limits.Calls)-s.r.calls.Load()-s.calls)/int64(s.shards))
 	s.calls += calls
 	s.q.mu.Unlock()
 	if run, err = s.submitted(ctx, l); run == "" && err == nil {

@@ -478,7 +478,7 @@ func TestBare(t *testing.T) {
 
 // TestShardsCalls: a run that is spread makes few calls more than its limit, two for each shard under way.
 func TestShardsCalls(t *testing.T) {
-	const limit, atOnce = 60, 8
+	const limit, concurrency = 60, 8
 	for name, tool := range map[string]string{"reads": `"echo"`, "changes": `"write","concurrency":64`} {
 		t.Run(name, func(t *testing.T) {
 			k, _ := newSpread(t, storetest.Directory(t))
@@ -487,7 +487,7 @@ func TestShardsCalls(t *testing.T) {
 			if e := stages.AsError(err); err == nil || e.Code != stages.LimitExceeded || e.Limit != "calls" {
 				t.Errorf("got %v", err)
 			}
-			if calls := len(k.world.calls); calls < limit || calls > limit+2*atOnce {
+			if calls := len(k.world.calls); calls < limit || calls > limit+2*concurrency {
 				t.Errorf("it has made %d calls", calls)
 			}
 		})

@@ -18,8 +18,8 @@ type Spread struct {
 // spreadLeast is how many items of a for_each run here at least: a small one costs nothing.
 const spreadLeast = 100
 
-// atOnce returns how many shards of a for_each run at the same time, and how many items of each.
-func (s Spread) atOnce(f *forEach) (shards, items int) {
+// concurrency returns how many shards of a for_each run at the same time, and how many items of each.
+func (s Spread) concurrency(f *forEach) (shards, items int) {
 	most := f.Concurrency
 	if !f.given && most > 1 && !f.changes {
 		most = max(most, s.Concurrency)
@@ -48,7 +48,7 @@ func (d Deps) canSpread(s *Step, onward []*Step, again bool) bool {
 			return false
 		}
 	}
-	shards, _ := d.Spread.atOnce(s.each)
+	shards, _ := d.Spread.concurrency(s.each)
 	return again || shards > 1
 }
 

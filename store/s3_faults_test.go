@@ -73,8 +73,8 @@ func calls(ctx context.Context, s store.Store) map[string]func() error {
 	}
 }
 
-// atOnce makes all calls and returns their errors.
-func atOnce(ctx context.Context, s store.Store) map[string]error {
+// allCalls makes each call and returns their errors.
+func allCalls(ctx context.Context, s store.Store) map[string]error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	errs := map[string]error{}
@@ -109,7 +109,7 @@ func TestS3Busy(t *testing.T) {
 			return !ends
 		})
 		current.Store(&busy)
-		for name, err := range atOnce(t.Context(), s) {
+		for name, err := range allCalls(t.Context(), s) {
 			if failures == 2 && err != nil || failures > 2 && (err == nil || !strings.Contains(err.Error(), "status 503")) {
 				t.Errorf("%s with %d failures: %v", name, failures, err)
 			}
@@ -132,7 +132,7 @@ func TestS3Silent(t *testing.T) {
 	})
 	current.Store(&silent)
 	alsoCurrent.Store(&silent)
-	for name, err := range atOnce(t.Context(), impatient) {
+	for name, err := range allCalls(t.Context(), impatient) {
 		if err == nil || !strings.Contains(err.Error(), "the server took longer than 500ms") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -140,7 +140,7 @@ func TestS3Silent(t *testing.T) {
 	cause := errors.New("the caller has left")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
-	for name, err := range atOnce(ctx, patient) {
+	for name, err := range allCalls(ctx, patient) {
 		if !errors.Is(err, cause) && !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}

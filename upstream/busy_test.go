@@ -47,7 +47,7 @@ func TestBusyServer(t *testing.T) {
 				inner.ServeHTTP(w, r)
 			}))
 			p, errs := stages.CompileFed(t.Context(), []byte(`[{"type":"tool","server":"s","name":"one","for_each":true,"retries":2}]`),
-				stages.Deps{Tools: httpPool(t, upstream.Endpoint{URL: s.URL}), Shapes: schemas.Shapes()})
+				stages.Deps{Tools: httpPool(t, upstream.Endpoint{URL: s.URL}), Schemas: schemas.Stages()})
 			if errs != nil {
 				t.Fatal(errs)
 			}

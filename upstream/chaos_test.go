@@ -237,7 +237,7 @@ func goldenChaos(t *testing.T, patients map[string]*patient) {
 
 // goodPipelines runs pipelines over the good servers until done is closed, and returns how many.
 func goodPipelines(t *testing.T, p *upstream.Pool, done <-chan struct{}) int {
-	deps := stages.Deps{Tools: p, Shapes: schemas.Shapes()}
+	deps := stages.Deps{Tools: p, Schemas: schemas.Stages()}
 	for n := 0; ; n++ {
 		select {
 		case <-done:

@@ -38,7 +38,7 @@ func TestClosedInFlight(t *testing.T) {
 					session, err = dial(ctx)
 					return session, err
 				}})
-				plan, errs := stages.CompileFed(t.Context(), []byte("["+stage+"]"), stages.Deps{Tools: p, Shapes: schemas.Shapes()})
+				plan, errs := stages.CompileFed(t.Context(), []byte("["+stage+"]"), stages.Deps{Tools: p, Schemas: schemas.Stages()})
 				if errs != nil {
 					t.Fatal(errs)
 				}

@@ -70,7 +70,7 @@ func TestWith(t *testing.T) {
 // TestWithPipeline: a plan that gives a fixed argument is wrong; a field of the data with its name is left out and
 // reported.
 func TestWithPipeline(t *testing.T) {
-	deps := stages.Deps{Tools: fixedPool(t), Shapes: schemas.Shapes()}
+	deps := stages.Deps{Tools: fixedPool(t), Schemas: schemas.Stages()}
 	_, errs := stages.Compile(t.Context(), []byte(`[{"type":"tool","server":"s","name":"closed","args":{"path":"a","root":"/etc"}}]`), deps)
 	if len(errs) != 1 || errs[0].Code != stages.InvalidArguments || !strings.Contains(errs[0].Msg, `"root" is fixed by the operator`) {
 		t.Errorf("got %v", errs)

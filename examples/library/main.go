@@ -33,7 +33,7 @@ func main() {
 // run checks the whole pipeline before it calls anything, then runs it.
 func run(ctx context.Context, out io.Writer) error {
 	compiled, mistakes := stages.Compile(ctx, []byte(pipeline), stages.Deps{
-		Tools:  atlas{},
+		Tools:   atlas{},
 		Schemas: schemas.Stages(),
 	})
 	if mistakes != nil {

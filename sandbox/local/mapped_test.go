@@ -103,7 +103,7 @@ func TestMappedSideBySide(t *testing.T) {
 	for _, test := range []struct {
 		name, program string
 		size, items   int
-		atOnce        int
+		concurrency   int
 		least, most   int // processes
 	}{
 		{"long", `[limit(100000; repeat(1))] | length`, 10, 20, 4, 2, 4},
@@ -126,7 +126,7 @@ func TestMappedSideBySide(t *testing.T) {
 				jobs <- &mapJob{in: `"` + strings.Repeat("x", test.size) + `"`}
 			}
 			close(jobs)
-			f(t.Context(), jobs, test.atOnce)
+			f(t.Context(), jobs, test.concurrency)
 			// Those that were used wait for further items.
 			if n := len(applets(t)); n < test.least || n > test.most {
 				t.Errorf("%d processes, want %d to %d", n, test.least, test.most)

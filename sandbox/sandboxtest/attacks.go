@@ -21,8 +21,8 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// atOnce is how many attacks run side by side.
-const atOnce = 4
+// concurrency is how many attacks run side by side.
+const concurrency = 4
 
 // attacksJSON holds what has been tried against command stages.
 //
@@ -140,7 +140,7 @@ func testAttacks(t *testing.T, open func() sandbox.Driver) {
 	p := newPool(t, open, sandbox.Options{Warm: -1})
 	s := openSession(t, p)
 	var group errgroup.Group
-	group.SetLimit(atOnce)
+	group.SetLimit(concurrency)
 	for _, a := range attacks(t, c) {
 		if a.big() && testing.Short() {
 			continue
@@ -303,7 +303,7 @@ func attackJail(t *testing.T, open func() sandbox.Driver, wanted func(attack) bo
 	c := newCanary(t)
 	r := newRaw(t, open)
 	var group errgroup.Group
-	group.SetLimit(atOnce)
+	group.SetLimit(concurrency)
 	for _, a := range attacks(t, c) {
 		if !wanted(a) {
 			continue

@@ -67,7 +67,7 @@ func mapper(t *testing.T, s stages.Session, used func(int, stages.Usage), c stag
 }
 
 // mapAll runs a command on all jobs, and finds each ended once.
-func mapAll(t *testing.T, f stages.MapFilter, atOnce int, jobs ...*mapJob) {
+func mapAll(t *testing.T, f stages.MapFilter, concurrency int, jobs ...*mapJob) {
 	t.Helper()
 	feed := make(chan stages.Job)
 	go func() {
@@ -76,7 +76,7 @@ func mapAll(t *testing.T, f stages.MapFilter, atOnce int, jobs ...*mapJob) {
 			feed <- j
 		}
 	}()
-	f(t.Context(), feed, atOnce)
+	f(t.Context(), feed, concurrency)
 	for i, j := range jobs {
 		if j.ends != 1 {
 			t.Errorf("item %d, %.40q, has ended %d times", i, j.in, j.ends)
@@ -126,7 +126,7 @@ func compareManyMapped(t *testing.T, open func() sandbox.Driver, programs [][]st
 			for _, item := range items {
 				want = append(want, resultOf(t, s, item, c))
 			}
-			for _, atOnce := range []int{1, 4} {
+			for _, concurrency := range []int{1, 4} {
 				var mu sync.Mutex
 				uses := 0
 				f := mapper(t, s, func(_ int, u stages.Usage) {
@@ -138,7 +138,7 @@ func compareManyMapped(t *testing.T, open func() sandbox.Driver, programs [][]st
 					}
 				}, c)
 				jobs := newJobs(append(items, append(items, items...)...)...)
-				mapAll(t, f, atOnce, jobs...)
+				mapAll(t, f, concurrency, jobs...)
 				for i, j := range jobs {
 					compareMapped(t, want[i%len(items)], j, c)
 				}

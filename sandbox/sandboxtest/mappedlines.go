@@ -49,7 +49,7 @@ func testMappedLines(t *testing.T, open func() sandbox.Driver) {
 			for _, item := range items {
 				want = append(want, resultOf(t, s, item, c))
 			}
-			for _, atOnce := range []int{1, 4} {
+			for _, concurrency := range []int{1, 4} {
 				var mu sync.Mutex
 				var used stages.Usage
 				f := mapper(t, s, func(_ int, u stages.Usage) {
@@ -63,7 +63,7 @@ func testMappedLines(t *testing.T, open func() sandbox.Driver) {
 					feed <- j
 				}
 				close(feed)
-				f(t.Context(), feed, atOnce)
+				f(t.Context(), feed, concurrency)
 				var in, out int64
 				for i, j := range jobs {
 					compareMapped(t, want[i%len(items)], j, c)

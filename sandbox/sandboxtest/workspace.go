@@ -94,7 +94,7 @@ func RunWorkspace(t *testing.T, open func(dir string) sandbox.Driver) {
 	}
 	s := openSession(t, p)
 	var group errgroup.Group
-	group.SetLimit(atOnce)
+	group.SetLimit(concurrency)
 	for _, r := range all {
 		for i := range r.Args {
 			r.Args[i] = strings.ReplaceAll(r.Args[i], "{secret}", secret)
