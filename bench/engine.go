@@ -22,7 +22,7 @@ func (instant) Tool(_ context.Context, server, name string) (*stages.Tool, error
 
 // CallTool implements [stages.Tools].
 func (instant) CallTool(ctx context.Context, c stages.Call) (stages.Result, error) {
-	if c.Sent != nil && !c.Sent() {
+	if c.MaySend != nil && !c.MaySend() {
 		return stages.Result{}, ctx.Err()
 	}
 	return stages.Result{Data: append(bytes.Clone(c.Args), '\n')}, nil

@@ -20,7 +20,7 @@ func (sayTools) Tool(_ context.Context, server, name string) (*stages.Tool, erro
 }
 
 func (sayTools) CallTool(_ context.Context, c stages.Call) (stages.Result, error) {
-	c.Sent()
+	c.MaySend()
 	return stages.Result{Data: c.Args[len(`{"input":"`) : len(c.Args)-len(`"}`)]}, nil
 }
 

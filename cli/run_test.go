@@ -38,7 +38,7 @@ func (x *slowTools) Tool(_ context.Context, server, name string) (*stages.Tool, 
 }
 
 func (x *slowTools) CallTool(ctx context.Context, c stages.Call) (stages.Result, error) {
-	if !c.Sent() {
+	if !c.MaySend() {
 		return stages.Result{}, ctx.Err()
 	}
 	if strings.Contains(string(c.Args), "1") {

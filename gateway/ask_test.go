@@ -51,7 +51,7 @@ func (c *curious) CallTool(ctx context.Context, call stages.Call) (stages.Result
 	if err := json.Unmarshal(call.Args, &args); err != nil {
 		return stages.Result{}, err
 	}
-	if !call.Sent() {
+	if !call.MaySend() {
 		return stages.Result{}, ctx.Err()
 	}
 	if args.List != nil {

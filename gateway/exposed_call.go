@@ -146,7 +146,7 @@ type exposedCall struct {
 	request string // its name in logs
 	begun   time.Time
 	asker   *stages.Asker // of the client; nil: it takes no questions
-	sent    bool          // the call has left
+	sent    bool          // the call was sent
 	reading bool
 }
 
@@ -196,7 +196,7 @@ func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Resu
 	defer notify.stop(ctx)
 	call := stages.Call{
 		Server: info.Server, Name: info.Name, Args: args, Reading: c.reading, Trace: trace, Whole: true, Asker: c.asker,
-		Sent: func() bool { return ctx.Err() == nil }, Unsent: func() { c.sent = false },
+		MaySend: func() bool { return ctx.Err() == nil }, Unsent: func() { c.sent = false },
 	}
 	if follow := notify.follow(); follow != nil {
 		call.Progress = func(p stages.ToolProgress) { follow(stages.Progress{Place: "1", Tool: p}) }
@@ -209,8 +209,8 @@ func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Resu
 		unsend := call.Unsent
 		ctx, call.Unsent = hold, func() { c.sent = false; unsend() }
 	}
-	may := call.Sent
-	call.Sent = func() bool {
+	may := call.MaySend
+	call.MaySend = func() bool {
 		c.sent = may()
 		return c.sent
 	}

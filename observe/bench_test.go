@@ -15,7 +15,7 @@ type still struct{}
 
 func (still) Tool(context.Context, string, string) (*stages.Tool, error) { return nil, nil }
 func (still) CallTool(_ context.Context, c stages.Call) (stages.Result, error) {
-	c.Sent()
+	c.MaySend()
 	return stages.Result{}, nil
 }
 
@@ -28,7 +28,7 @@ func BenchmarkCall(b *testing.B) {
 	}{{"plain", still{}}, {"watched", watch.Tools(still{})}} {
 		b.Run(bb.name, func(b *testing.B) {
 			b.ReportAllocs()
-			ctx, call := b.Context(), stages.Call{Server: "shop", Name: "numbers", Sent: func() bool { return true }}
+			ctx, call := b.Context(), stages.Call{Server: "shop", Name: "numbers", MaySend: func() bool { return true }}
 			for b.Loop() {
 				if _, err := bb.tools.CallTool(ctx, call); err != nil {
 					b.Fatal(err)

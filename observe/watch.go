@@ -152,8 +152,8 @@ func (t tools) CallTool(ctx context.Context, call stages.Call) (stages.Result, e
 	m, start := t.w.Metrics, time.Now()
 	m.callsActive.Inc()
 	defer m.callsActive.Dec()
-	attempts, allowed := 0, call.Sent // Sent is never asked twice at the same time
-	call.Sent = func() bool {
+	attempts, allowed := 0, call.MaySend // MaySend is never called twice at the same time
+	call.MaySend = func() bool {
 		if allowed != nil && !allowed() {
 			return false
 		}

@@ -29,7 +29,7 @@ func (a *asking) CallTool(ctx context.Context, c stages.Call) (stages.Result, er
 	a.mu.Lock()
 	a.last = c
 	a.mu.Unlock()
-	if !c.Sent() {
+	if !c.MaySend() {
 		return stages.Result{}, ctx.Err()
 	}
 	if c.Asker == nil {

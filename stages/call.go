@@ -26,7 +26,7 @@ type toolCall struct {
 	limited  bool  // somebody has chosen the time of a call
 	joins    bool  // its items come out beside its results
 	distinct *bool // whether equal calls are to be made once; nil: where nothing can be out of date
-	repeats  bool  // a call that has left does not keep its item from being tried again
+	repeats  bool  // a call that was sent does not keep its item from being tried again
 	stale    bool  // a for_each around it changes something: a result for one item may be out of date for the next
 	picked   bool  // a command behind it picks lines of its result, which keep its kind
 }
@@ -74,7 +74,7 @@ func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error 
 	return err
 }
 
-// once makes the call, or takes the result of an equal one. A call that has left counts for the attempt that it
+// once makes the call, or takes the result of an equal one. A call that was sent counts for the attempt that it
 // belongs to; so does a shared failure: its call may have taken effect, and must not be made again.
 func (c *caller) once(ctx context.Context, args json.RawMessage) (Result, error) {
 	it := itemOf(ctx)
@@ -85,7 +85,7 @@ func (c *caller) once(ctx context.Context, args json.RawMessage) (Result, error)
 	} else {
 		o, own = c.shared.call(ctx, it.attempt(), args)
 	}
-	if o.left && (own || o.err != nil) {
+	if o.sent && (own || o.err != nil) {
 		it.callSent(c.repeats)
 	}
 	if o.err == nil {
@@ -149,7 +149,7 @@ func (c *caller) send(ctx context.Context, args json.RawMessage, key string, t *
 	s.result, s.err = c.r.deps.Tools.CallTool(s.ctx, Call{
 		Server: c.info.Server, Name: c.info.Name, Args: args, Timeout: c.m.step.clock.given, Limited: c.limited,
 		Reading: s.hold == nil, Trace: c.r.trace, Progress: c.r.follow(c.m, c.each),
-		Sent: s.send, Unsent: s.unsend, Waits: c.m.waits, Task: s.keeping(),
+		MaySend: s.send, Unsent: s.unsend, Waits: c.m.waits, Task: s.keeping(),
 		Asker: asker, Item: cmp.Or(itemOf(ctx).name(), c.r.within.item()), Run: c.r, Nests: c.m.nests,
 	})
 	return o
@@ -172,7 +172,7 @@ type sending struct {
 	outcome
 }
 
-// send permits the call to leave, and notes that it has left.
+// send says whether the call may be sent, and notes that it is.
 func (s *sending) send() bool {
 	if s.hold == nil && s.stage.Err() != nil || s.hold != nil && !s.r.within.send() {
 		return false
@@ -181,14 +181,14 @@ func (s *sending) send() bool {
 		s.r.within.unsend()
 		return false
 	}
-	s.left = true
+	s.sent = true
 	s.m.count(func(r *StageReport) { r.Calls++ })
 	return true
 }
 
-// unsend notes that the call has not left after all.
+// unsend notes that the call was not sent after all.
 func (s *sending) unsend() {
-	s.left = false
+	s.sent = false
 	s.m.count(func(r *StageReport) { r.Calls-- })
 	if s.hold != nil {
 		s.hold.unsend()
@@ -201,7 +201,7 @@ func (s *sending) unsend() {
 // made once for many items.
 func (s *sending) end() outcome {
 	if s.err != nil {
-		s.err = s.ofCall(s.ctx, s.err, s.left)
+		s.err = s.ofCall(s.ctx, s.err, s.sent)
 	}
 	failed, _ := errors.AsType[*Error](s.err)
 	s.endTask(failed)
@@ -209,19 +209,19 @@ func (s *sending) end() outcome {
 	s.m.count(func(r *StageReport) {
 		switch {
 		case s.err == nil:
-			if !s.left {
+			if !s.sent {
 				r.Calls++
 			}
-			s.left = true
+			s.sent = true
 			r.Returned += int64(len(s.result.Data))
-		case !s.left || s.info.ReadOnly || s.again:
+		case !s.sent || s.info.ReadOnly || s.again:
 		case refused:
 			r.Refused++
 		default:
 			r.Unknown++
 		}
 	})
-	if !s.left || s.key == "" || refused {
+	if !s.sent || s.key == "" || refused {
 		s.r.effects.unmade(s.intent)
 	} else {
 		e := pastEffect{Key: s.key, Place: s.m.step.place, Unknown: s.err != nil, Of: s.task.handle(), Intent: s.intent}
@@ -258,7 +258,7 @@ func (c *caller) earlier(args json.RawMessage) (key string, result Result, known
 
 // ofCall marks the failure of a call, and says of one that took too long which limit that was, what became of it and how
 // to get more time. Its maker may keep the error and share it. ctx is the call's: only its end is no failure.
-func (c *caller) ofCall(ctx context.Context, err error, left bool) error {
+func (c *caller) ofCall(ctx context.Context, err error, sent bool) error {
 	if _, failed := errors.AsType[*Error](err); !failed && ctx.Err() != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (c *caller) ofCall(ctx context.Context, err error, left bool) error {
 		own.Msg += fmt.Sprintf(" (%s)", c.m.step.clock.words())
 		own.Limit = c.m.step.clock.reached()
 		own.Hint = "ask the tool for less, or " + c.m.step.clock.more()
-		if left && !c.info.ReadOnly {
+		if sent && !c.info.ReadOnly {
 			own.Msg += "; it was sent and may have taken effect"
 			own.Hint = "find out what was changed (with a tool that reads) before another call, or " + c.m.step.clock.more()
 		}

@@ -38,8 +38,8 @@ func (c *randomPlan) CallTool(ctx context.Context, call stages.Call) (stages.Res
 		c.sent[call.Name].calls += calls
 		c.sent[call.Name].bytes += bytes
 	}
-	sent, unsent := call.Sent, call.Unsent
-	call.Sent = func() bool {
+	sent, unsent := call.MaySend, call.Unsent
+	call.MaySend = func() bool {
 		if !sent() {
 			return false
 		}

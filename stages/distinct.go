@@ -36,7 +36,7 @@ type answer struct {
 // An outcome is the result or the error of one call.
 type outcome struct {
 	result Result
-	left   bool // it was sent
+	sent   bool
 	err    error
 }
 

@@ -17,7 +17,7 @@ func (instant) Tool(_ context.Context, server, name string) (*stages.Tool, error
 }
 
 func (instant) CallTool(ctx context.Context, c stages.Call) (stages.Result, error) {
-	if !c.Sent() {
+	if !c.MaySend() {
 		return stages.Result{}, ctx.Err()
 	}
 	return stages.Result{Data: append(bytes.Clone(c.Args), '\n')}, nil

@@ -89,7 +89,7 @@ func TestUntypedFailure(t *testing.T) {
 type untyped struct{ *world }
 
 func (u untyped) CallTool(_ context.Context, c stages.Call) (stages.Result, error) {
-	c.Sent()
+	c.MaySend()
 	return stages.Result{}, fmt.Errorf("calling %s: %w", c.Name, io.ErrClosedPipe)
 }
 

@@ -20,7 +20,7 @@ import (
 // effectsName is the output of a run that lists its effects, one JSON object a line.
 const effectsName = "effects"
 
-// A pastEffect is a call that has changed something, or may have: all but those that never left and those that the tool
+// A pastEffect is a call that has changed something, or may have: all but those that were never sent and those that the tool
 // said to have failed. Appending to a file is one too.
 type pastEffect struct {
 	Key     string `json:"key"`             // of what was called, with its final arguments

@@ -50,11 +50,11 @@ func holdEffects(around, caller context.Context, clock *pausing.Clock, item *eff
 }
 
 // HoldEffect returns the context of one call that may change something, outside a run. Until the call is sent, it ends with
-// around; from then on with caller, or, once its tool has answered with a task, with the time of around as well. It sets Sent,
+// around; from then on with caller, or, once its tool has answered with a task, with the time of around as well. It sets MaySend,
 // Unsent and Task of the call; release frees the context after the call.
 func HoldEffect(around, caller context.Context, c *Call) (ctx context.Context, release func()) {
 	h, release := holdEffects(around, caller, nil, nil, true)
-	c.Sent, c.Unsent, c.Task = h.send, h.unsend, &Task{Keep: func(string) { h.letGo() }}
+	c.MaySend, c.Unsent, c.Task = h.send, h.unsend, &Task{Keep: func(string) { h.letGo() }}
 	return h.ctx, release
 }
 

@@ -217,7 +217,7 @@ type unsure struct{ *world }
 
 func (u unsure) CallTool(ctx context.Context, c stages.Call) (stages.Result, error) {
 	for range 2 {
-		if !c.Sent() {
+		if !c.MaySend() {
 			return stages.Result{}, ctx.Err()
 		}
 		c.Unsent()

@@ -182,7 +182,7 @@ func (s *sending) goOn() bool {
 	if s.hold == nil && s.stage.Err() != nil || !s.hold.send() {
 		return false
 	}
-	s.left = true
+	s.sent = true
 	s.hold.letGo()
 	return true
 }

@@ -55,7 +55,7 @@ func (w *taskTools) CallTool(ctx context.Context, c stages.Call) (stages.Result,
 	}
 	handle := c.Task.Handle
 	if handle == "" {
-		if !c.Sent() {
+		if !c.MaySend() {
 			return stages.Result{}, ctx.Err()
 		}
 		var err error
@@ -425,7 +425,7 @@ func TestHoldEffect(t *testing.T) {
 			var c stages.Call
 			ctx, release := stages.HoldEffect(around, caller, &c)
 			defer release()
-			if tt.sent && !c.Sent() {
+			if tt.sent && !c.MaySend() {
 				t.Error("the call may not be sent")
 			}
 			if tt.task {

@@ -237,13 +237,12 @@ type Call struct {
 	// Item names the item of a for_each that the call is for, in questions; empty outside.
 	Item string
 
-	// Sent is asked immediately before the request leaves, and whether it may: after a false, CallTool returns the
-	// error of its context and nothing has left. From a true on, the request counts as made, unless Unsent is called.
-	// Unsent tells that the request has certainly not reached the tool; before it leaves again, Sent is asked again.
-	// An error without a Sent, or after an Unsent, means that nothing has happened. A success is always a call made.
-	// The two are not called at the same time. A nil Sent allows everything; Unsent may be nil.
-	Sent   func() bool
-	Unsent func()
+	// MaySend is called immediately before the request is sent, each time. After false, CallTool sends nothing and returns the
+	// error of its context. After true, the request counts as made, unless Unsent is called: it has certainly not reached the
+	// tool. An error without a MaySend, or after an Unsent, means that nothing has happened. A success is always a call made.
+	// The two are not called at the same time. Nil allows everything; Unsent may be nil.
+	MaySend func() bool
+	Unsent  func()
 }
 
 // Trace is the context of a trace, in the form of the W3C headers. Empty members are not there.

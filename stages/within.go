@@ -116,21 +116,21 @@ type inCall struct {
 
 // send counts a call that may change something, and with the first one sends the call around. A nil inCall permits everything.
 func (w *inCall) send() bool {
-	if w == nil || w.call.Sent == nil {
+	if w == nil || w.call.MaySend == nil {
 		return true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.sent == 0 && !w.call.Sent() {
+	if w.sent == 0 && !w.call.MaySend() {
 		return false
 	}
 	w.sent++
 	return true
 }
 
-// unsend takes a call back that has not left.
+// unsend takes back a call that was not sent.
 func (w *inCall) unsend() {
-	if w == nil || w.call.Sent == nil {
+	if w == nil || w.call.MaySend == nil {
 		return
 	}
 	w.mu.Lock()

@@ -130,7 +130,7 @@ func (w *world) Tool(_ context.Context, server, name string) (*stages.Tool, erro
 
 func (w *world) CallTool(ctx context.Context, c stages.Call) (stages.Result, error) {
 	name, args, timeout := c.Name, c.Args, c.Timeout
-	if !c.Sent() {
+	if !c.MaySend() {
 		return stages.Result{}, ctx.Err()
 	}
 	t := w.tools[name]

@@ -160,10 +160,10 @@ func (sc *serverConn) slotWait() string {
 
 // callOnce makes a query on a session, within the call's time and the pool's life.
 func (sc *serverConn) callOnce(ctx context.Context, s *sessions.Session, c query) (json.RawMessage, *rpc.Failure) {
-	left, allowed := false, c.Sent
-	c.Sent = func() bool {
-		left = allowed == nil || allowed()
-		return left
+	sent, allowed := false, c.MaySend
+	c.MaySend = func() bool {
+		sent = allowed == nil || allowed()
+		return sent
 	}
 	clock := c.clock
 	if clock == nil {
@@ -178,7 +178,7 @@ func (sc *serverConn) callOnce(ctx context.Context, s *sessions.Session, c query
 		if failure.Sent && inner.Err() != nil && !c.aboutTask && sc.oneByOne() {
 			sc.discard(s) // the server may still ask about this call, in the middle of the next
 		}
-		if left && !failure.Sent && c.Unsent != nil {
+		if sent && !failure.Sent && c.Unsent != nil {
 			c.Unsent()
 		}
 		if errors.Is(context.Cause(inner), sessions.ErrTimeout) {

@@ -203,7 +203,7 @@ func empty(lease *memory.Lease) { _ = lease.Grow(-lease.Used()) } // it does not
 // sendCall calls a tool on a session.
 func sendCall(ctx context.Context, s *sessions.Session, c stages.Call, a *asking, t *toollist.Tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
 	empty(lease) // of the answer before, which asked something
-	r := &rpc.Request{Method: "tools/call", Name: t.Original, BeforeSend: c.Sent, Lease: lease}
+	r := &rpc.Request{Method: "tools/call", Name: t.Original, BeforeSend: c.MaySend, Lease: lease}
 	if s.Answers {
 		r.Ask = a.ask
 	}

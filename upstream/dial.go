@@ -44,7 +44,7 @@ type dialer struct {
 	role     rpc.Role
 
 	onTransport func(mcp.Transport)                    // called with every transport before it is tried
-	unnamed     func(on sessions.Transport, left bool) // [rpc.Role.Unnamed], with its transport
+	unnamed     func(on sessions.Transport, unanswered bool) // [rpc.Role.Unnamed], with its transport
 }
 
 // attempts lists the protocol versions to try, in their order.
@@ -169,7 +169,7 @@ func (d *dialer) try(ctx context.Context, t sessions.Transport, version string, 
 	defer cancel()
 	t.Prepare(d.noted, d.memory, d.message)
 	role := d.role
-	role.Unnamed = func(left bool) { d.unnamed(t, left) }
+	role.Unnamed = func(unanswered bool) { d.unnamed(t, unanswered) }
 	t.Play(role)
 	options := &mcp.ClientOptions{
 		Capabilities:   d.declared.Capabilities(d.role.Roots != nil),

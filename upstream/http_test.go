@@ -190,7 +190,7 @@ func TestRetryOnce(t *testing.T) {
 			p := httpPool(t, upstream.Endpoint{URL: s.URL})
 			sent := 0
 			res, err := p.CallTool(t.Context(), stages.Call{
-				Server: "s", Name: "one", Sent: func() bool { sent++; return true }, Unsent: func() { sent-- },
+				Server: "s", Name: "one", MaySend: func() bool { sent++; return true }, Unsent: func() { sent-- },
 			})
 			var e *stages.Error
 			if c.code != "" {

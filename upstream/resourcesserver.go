@@ -105,7 +105,7 @@ func (p *Pool) answerList(ctx context.Context, call stages.Call) (stages.Result,
 	if err := json.Unmarshal(call.Args, &args); err != nil {
 		return stages.Result{}, stages.Errorf(stages.InvalidArguments, `give {} or {"server": "..."}`, "the arguments of list cannot be read")
 	}
-	if call.Sent != nil && !call.Sent() {
+	if call.MaySend != nil && !call.MaySend() {
 		<-ctx.Done()
 		return stages.Result{}, ctx.Err()
 	}

@@ -52,7 +52,7 @@ func (a *asking) rounds(ctx context.Context, s *sessions.Session, c query) (json
 		if err != nil {
 			return nil, &rpc.Failure{Err: err, Sent: true}
 		}
-		c.Sent = nil // it has been sent
+		c.MaySend = nil // it has been sent
 	}
 }
 

@@ -111,11 +111,11 @@ func (sc *serverConn) noteHow(s *sessions.Session) {
 }
 
 // noteUnnamed is called when the server has asked and it is not certain in the middle of which call. The next call gets another
-// session the first time, because calls are not made one by one on this one, and whenever a call that has left makes everything
-// on it uncertain.
-func (sc *serverConn) noteUnnamed(on sessions.Transport, left bool) {
+// session the first time, because calls are not made one by one on this one, and whenever a request without an answer makes
+// everything on it uncertain.
+func (sc *serverConn) noteUnnamed(on sessions.Transport, unanswered bool) {
 	first := !sc.shared.unnamed.Swap(true)
-	if s := sc.state().session; (first || left) && s != nil && s.Transport == on && !s.Stateless() {
+	if s := sc.state().session; (first || unanswered) && s != nil && s.Transport == on && !s.Stateless() {
 		sc.discard(s)
 	}
 }

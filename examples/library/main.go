@@ -96,7 +96,7 @@ func (a atlas) CallTool(ctx context.Context, c stages.Call) (stages.Result, erro
 		return stages.Result{}, err
 	}
 	f := functions[c.Name]
-	if !c.Sent() {
+	if !c.MaySend() {
 		return stages.Result{}, ctx.Err()
 	}
 	var given map[string]string

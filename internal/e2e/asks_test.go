@@ -39,7 +39,7 @@ func (curious) CallTool(ctx context.Context, call stages.Call) (stages.Result, e
 		List json.RawMessage
 		Ask  string
 	}
-	if err := json.Unmarshal(call.Args, &args); err != nil || !call.Sent() {
+	if err := json.Unmarshal(call.Args, &args); err != nil || !call.MaySend() {
 		return stages.Result{}, fmt.Errorf("the arguments are wrong, or the run has ended: %w", err)
 	}
 	if args.List != nil {

@@ -2,18 +2,18 @@ package rpc
 
 import "sync"
 
-// maxLeft is how many requests are remembered that ended without a response. With so many, no question is attributed any
+// maxUnanswered is how many requests are remembered that ended without a response. With so many, no question is attributed any
 // more.
-const maxLeft = 1 << 10
+const maxUnanswered = 1 << 10
 
 // InFlight are the requests of a session in whose middle the server may ask, and the tasks that somebody waits for. Most
 // questions over one connection name no request: there must be only one then, and none that has ended without a response, since
 // the server may still be working on it. A task that nobody waits for makes nothing uncertain: the protocol demands that its
 // questions name it.
 type InFlight struct {
-	mu   sync.Mutex
-	open map[*Request]int // of which, and of requests about which, so many have not ended
-	left map[int64]bool   // ids that ended without a response
+	mu         sync.Mutex
+	open       map[*Request]int // of which, and of requests about which, so many have not ended
+	unanswered map[int64]bool   // ids that ended without a response
 }
 
 // asker is the request or task in whose middle the server asks, if it asks in the middle of r; nil: nobody answers.
@@ -35,7 +35,7 @@ func (f *InFlight) Begin(r *Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.open == nil {
-		f.open, f.left = map[*Request]int{}, map[int64]bool{}
+		f.open, f.unanswered = map[*Request]int{}, map[int64]bool{}
 	}
 	f.open[r]++
 }
@@ -50,8 +50,8 @@ func (f *InFlight) End(r *Request, id int64, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.leave(asker)
-	if !over && r.About == nil && len(f.left) < maxLeft {
-		f.left[id] = true
+	if !over && r.About == nil && len(f.unanswered) < maxUnanswered {
+		f.unanswered[id] = true
 	}
 }
 
@@ -66,8 +66,8 @@ func (f *InFlight) leave(asker *Request) {
 func (f *InFlight) Settle(id int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.left) < maxLeft {
-		delete(f.left, id)
+	if len(f.unanswered) < maxUnanswered {
+		delete(f.unanswered, id)
 	}
 }
 
@@ -97,7 +97,7 @@ func (f *InFlight) ofTask(id string) *Request {
 func (f *InFlight) only() *Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.open) != 1 || len(f.left) > 0 {
+	if len(f.open) != 1 || len(f.unanswered) > 0 {
 		return nil
 	}
 	for r := range f.open {
@@ -106,9 +106,9 @@ func (f *InFlight) only() *Request {
 	return nil
 }
 
-// hasLeft reports whether a request has ended without a response. Then nothing is certain until the server answers it.
-func (f *InFlight) hasLeft() bool {
+// hasUnanswered reports whether a request has ended without a response. Then nothing is certain until the server answers it.
+func (f *InFlight) hasUnanswered() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.left) > 0
+	return len(f.unanswered) > 0
 }

@@ -22,10 +22,10 @@ type Role struct {
 	Roots json.RawMessage // the result of roots/list; nil: it is refused
 
 	// Asked says that the client has declared that it answers questions. A question that may belong to several requests, or to
-	// none, is then declined, and Unnamed is called, which must not block; else all questions are refused. left says that a
-	// request has ended without a response: nothing is certain until the server answers it.
+	// none, is then declined, and Unnamed is called, which must not block; else all questions are refused. unanswered says that
+	// a request has ended without a response: nothing is certain until the server answers it.
 	Asked   bool
-	Unnamed func(left bool)
+	Unnamed func(unanswered bool)
 
 	// Log is called with the parameters of notifications/message, which it must not keep, and must not block. Nil: they
 	// are ignored.
@@ -86,7 +86,7 @@ func (r *Replies) Send(request Envelope, came *Request, send func(msg []byte)) {
 func (r *Replies) question(method string, request Envelope, came *Request, send func(msg []byte)) {
 	of, named := r.asker(request.Params, came)
 	if of == nil && !named && r.Role.Unnamed != nil {
-		r.Role.Unnamed(r.InFlight.hasLeft())
+		r.Role.Unnamed(r.InFlight.hasUnanswered())
 	}
 	if of == nil || len(request.Params) > MaxQuestion || !of.admit() {
 		r.reply(request.ID, declined(method), send)

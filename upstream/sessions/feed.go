@@ -134,7 +134,7 @@ func (f *Feed) ask(ctx context.Context, c stages.Call) *rpc.Failure {
 }
 
 func (f *Feed) request(method string, c stages.Call) *rpc.Request {
-	return &rpc.Request{Method: method, BeforeSend: c.Sent, Params: f.s.Params(c.Trace, 0, []byte(`"uri":`), []byte(texts.JSON(c.Name)))}
+	return &rpc.Request{Method: method, BeforeSend: c.MaySend, Params: f.s.Params(c.Trace, 0, []byte(`"uri":`), []byte(texts.JSON(c.Name)))}
 }
 
 // Unsubscribe ends a subscription. From then on its updates do not count, even if the server refuses.
