@@ -32,7 +32,7 @@ const restartWait = time.Second
 // answer that says which server is missing is worth more than a late complete one.
 const catalogWait = 2 * time.Second
 
-// errLate marks a server that an earlier caller has waited for in vain.
+// errLate marks a server whose first list an earlier caller has waited for too long.
 var errLate = errors.New("it has not answered yet")
 
 // A Listing is one server with its tools.
@@ -227,7 +227,7 @@ func (sc *serverConn) unmatchedPatterns(list *toollist.List) []string {
 }
 
 // cached returns the list as far as it is known, and refreshes it in the background if it is out of date. If nothing is
-// known it waits for the first list, unless an earlier caller has waited in vain.
+// known it waits for the first list, unless an earlier caller has waited for it too long.
 func (c *toolCache) cached(ctx context.Context) (*toollist.List, error) {
 	saved, resting := c.saved(), c.conn.state().resting
 	c.mu.Lock()
@@ -253,7 +253,7 @@ func (c *toolCache) cached(ctx context.Context) (*toollist.List, error) {
 	return nil, c.conn.lateError()
 }
 
-// lateError is the error of a server that an earlier caller has waited for in vain.
+// lateError is the error of a server whose first list an earlier caller has waited for too long.
 func (sc *serverConn) lateError() error {
 	now := sc.state()
 	if now.start == nil && now.failure != nil {

@@ -45,7 +45,7 @@ type toolCache struct {
 	again    time.Time               // when the list was last fetched because it had changed
 	pause    time.Duration           // between again and the next time
 	waiting  bool                    // a fetch because of a change will begin in a moment
-	timedOut bool                    // somebody has waited for the first list in vain: nobody waits again
+	timedOut bool                    // a caller has waited for the first list too long: the next one does not wait
 	kept     time.Time               // when the list was written to disk
 	err      error                   // why it could not be
 }

@@ -91,7 +91,7 @@ type Progress struct {
 	State       string // waiting (for a worker), running, cancelling, done, failed (given up), cancelled or timedout
 	Running     bool   // a worker has it
 	Attempt     int    // from 1; 0 if the job has ended
-	Details     []byte // the last that an attempt has told with beat
+	Details     []byte // what an attempt reported last, with beat
 	LastFailure string // of the attempt before, if there was one
 }
 

@@ -58,7 +58,7 @@ type process struct {
 	id     atomic.Int64 // once it runs; for the meter
 	peak   atomic.Int64 // bytes of memory that it was seen to have
 	cancel func()       // ends early what is no process
-	enough atomic.Bool  // a part that is complete: those before it work in vain
+	enough atomic.Bool  // a part that is complete: it reads no more of those before it
 	killed bool         // by this worker
 	exited bool
 }

@@ -155,7 +155,7 @@ func (r *run) exited(p *process) {
 		}
 	}
 	if early && !p.killed {
-		// The processes before this one work in vain now.
+		// Nobody reads the output of the processes before this one any more.
 		for _, before := range r.processes[:p.index] {
 			before.kill()
 		}

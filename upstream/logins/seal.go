@@ -34,7 +34,7 @@ const (
 type header struct {
 	kind        string
 	id          string // of the keyring's entry; "-": none
-	fingerprint string // of the key: another key is told from a damaged file
+	fingerprint string // of the key: it distinguishes another key from a damaged file
 }
 
 func (h header) line() string {

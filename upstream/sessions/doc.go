@@ -6,5 +6,5 @@
 //   - A request subscriptions/listen is made anew before the old one ends, so that nothing is missed in between. With a program
 //     there is one for each resource, because the go-sdk's server forgets the resources of two requests of a session together.
 //   - A session over streamable HTTP that has declared something keeps its standing stream open, since many servers ask there.
-//     Without it they would wait for an answer in vain, which is worse than a client that declares nothing.
+//     Without it they would wait for an answer that never comes, which is worse than a client that declares nothing.
 package sessions
