@@ -153,7 +153,7 @@ func (a *allowSaveFlag) resolve(p *program) error {
 func addAsking(o *gateway.Options) func(*cobra.Command) {
 	return func(cmd *cobra.Command) {
 		cmd.Flags().DurationVar(&o.AskTimeout, "ask-timeout", gateway.DefaultAskTimeout,
-			"how long a call waits for its client's answers to questions of servers, all together; its timeouts stand still meanwhile; 0 passes no questions on")
+			"how long a call waits for its client's answers to questions of servers, all together; its timeouts are paused meanwhile; 0 passes no questions on")
 		cmd.Flags().BoolVar(&o.Sampling, "sampling", false, "let servers ask the models of clients (sampling)")
 	}
 }

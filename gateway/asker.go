@@ -130,7 +130,7 @@ func (g *Gateway) asker(ctx context.Context, req *mcp.CallToolRequest) *stages.A
 func newAsking(call, shut context.Context, a *stages.Asker, put putting, concurrency int) *stages.Asker {
 	asks := &asking{client: a, put: put, call: call, turns: make(chan struct{}, concurrency), shut: shut, clock: pausing.New()}
 	asks.rest = asks.clock.Pause()
-	asks.patience, _ = asks.clock.WithTimeout(context.Background(), a.Patience, errUnanswered) // stands still without a question
+	asks.patience, _ = asks.clock.WithTimeout(context.Background(), a.Patience, errUnanswered) // paused without a question
 	a.Ask = asks.ask
 	return a
 }

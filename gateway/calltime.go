@@ -20,7 +20,7 @@ type CallTime struct {
 	Timeout time.Duration
 	Begun   time.Time
 	Limits  stages.Limits  // of the operator, for the error
-	Clock   *pausing.Clock // on which the time passes; nil: it never stands still
+	Clock   *pausing.Clock // on which the time passes; nil: it is never paused
 }
 
 // Bound returns a context that ends with the timeout. Its error is not that of a deadline, because upstream takes a deadline that

@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	checkWait   = 20 // times the processor time, for the answer of a worker that stands still
+	checkWait   = 20 // times the processor time, for the answer of a worker that hangs
 	leastWait   = 20 * time.Second
 	checkOutput = 256 << 10 // of a verdict; of a program on empty input it is dropped
 	checksKept  = 1024      // of the pool, for equal arguments
@@ -56,7 +56,7 @@ func (k *checks) get(key [sha256.Size]byte) (c checked, known bool) {
 // put remembers a check, unless the worker has said more than is worth it.
 func (k *checks) put(key [sha256.Size]byte, c checked) {
 	if f := c.failure; f != nil { // without what no error of a check shows
-		c.failure = &wire.Failure{Reason: f.Reason, Status: f.Status, Stderr: lastWords(f.Stderr)}
+		c.failure = &wire.Failure{Reason: f.Reason, Status: f.Status, Stderr: stderrTail(f.Stderr)}
 	}
 	if v := c.verdict; len(v.Mistake)+len(v.Hint) > checkSize {
 		return

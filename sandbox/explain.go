@@ -108,7 +108,7 @@ func (f *filter) explain(fail *wire.Failure) error {
 	if reason.hint != nil {
 		e.Hint = reason.hint(c)
 	}
-	if said := lastWords(fail.Stderr); said != "" && reason.quotes {
+	if said := stderrTail(fail.Stderr); said != "" && reason.quotes {
 		e.Msg, e.Said = e.Msg+": "+said, said
 	}
 	if fail.Reason == wire.Exit {
@@ -117,8 +117,8 @@ func (f *filter) explain(fail *wire.Failure) error {
 	return at(e, fail.Command, c.Name)
 }
 
-// lastWords returns the end of what a command said, whole lines of it where possible.
-func lastWords(stderr string) string {
+// stderrTail returns the end of what a command said, whole lines of it where possible.
+func stderrTail(stderr string) string {
 	s := strings.TrimSpace(strings.ToValidUTF8(stderr, "\uFFFD"))
 	if len(s) <= stderrShown {
 		return s

@@ -38,7 +38,7 @@ func (f *filter) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	if x.lost == nil && f.used != nil {
 		for i, u := range usage {
-			f.used(i, stages.Usage{BytesIn: u.In, BytesOut: u.Out, Elapsed: u.Elapsed, CPU: u.CPU, Said: lastWords(u.Said)})
+			f.used(i, stages.Usage{BytesIn: u.In, BytesOut: u.Out, Elapsed: u.Elapsed, CPU: u.CPU, Said: stderrTail(u.Said)})
 		}
 	}
 	switch {

@@ -234,7 +234,7 @@ func (t *pooledWorker) ping(ctx context.Context) error {
 	return t.client.Ping(ctx)
 }
 
-// dial starts a worker and checks that it answers. Its container may stand still after the worker's hello. dial gives up
+// dial starts a worker and checks that it answers. Its container may hang after the worker's hello. dial gives up
 // such a worker and starts another.
 func (p *Pool) dial(ctx context.Context, t *pooledWorker) error {
 	for tries := greetTries; ; tries-- {

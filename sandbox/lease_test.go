@@ -263,7 +263,7 @@ func TestCancelledTake(t *testing.T) {
 	})
 }
 
-// TestManyHeldWorkers: workers that wait end side by side: one that stands still takes seconds.
+// TestManyHeldWorkers: workers that wait end side by side: one that hangs takes seconds.
 func TestManyHeldWorkers(t *testing.T) {
 	const callers = 30
 	d := newContained()

@@ -45,7 +45,7 @@ const (
 	openTimeout  = 30 * time.Second // of a worker that is started in the background
 	pingTimeout  = 2 * time.Second  // of a worker that has waited
 	greetTimeout = 10 * time.Second // of a worker that a run is to have: for its hello, and for an answer after it
-	greetTries   = 4                // workers that may stand still after their hello before a run fails
+	greetTries   = 4                // workers that may hang after their hello before a run fails
 )
 
 // A Pool gives every run a worker to itself. It implements [stages.Commands].
@@ -281,7 +281,7 @@ func (p *Pool) Close() error {
 	for s := range sessions {
 		_ = s.Close()
 	}
-	var ending sync.WaitGroup // side by side: one that stands still takes seconds
+	var ending sync.WaitGroup // side by side: one that hangs takes seconds
 	for _, t := range waiting {
 		ending.Go(t.end)
 	}

@@ -29,7 +29,7 @@ type scripted struct {
 	opened int
 	last   io.Closer // the worker's end of what was opened last
 	down   error     // why none can be opened
-	frozen int       // workers yet to be opened that say hello and then stand still
+	frozen int       // workers yet to be opened that say hello and then hang
 	served sync.WaitGroup
 }
 
@@ -368,7 +368,7 @@ func (d deaf) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestFrozen: workers that stand still after their hello are given up, and the next one serves.
+// TestFrozen: workers that hang after their hello are given up, and the next one serves.
 func TestFrozen(t *testing.T) {
 	for _, test := range []struct {
 		frozen int

@@ -21,12 +21,12 @@ type Asker struct {
 	// concurrently.
 	Ask func(ctx context.Context, q Question) (json.RawMessage, error)
 
-	// Patience bounds how long clocks stand still at a time by Still.
+	// Patience bounds one Pause.
 	Patience time.Duration
 
-	// Still makes the clocks stand still without a question until goOn is called: somebody signs in on a page. In a Call it is
+	// Pause pauses the clocks without a question until resume is called: somebody signs in on a page. In a Call it is
 	// set.
-	Still func() (goOn func())
+	Pause func() (resume func())
 }
 
 // A Question is what a server asks in the middle of a call.
@@ -42,7 +42,7 @@ type Question struct {
 var errCallOver = errors.New("the call has ended: nobody answers its questions")
 
 // InCall returns the asker of one call, and what is called when the call has ended: then questions are refused. The clock of the
-// call's run stands still while a question is open. For nil there is none.
+// call's run is paused while a question is open. For nil there is none.
 func (a *Asker) InCall(clock *pausing.Clock) (own *Asker, over func()) {
 	if a == nil {
 		return nil, func() {}
@@ -60,10 +60,10 @@ func (a *Asker) InCall(clock *pausing.Clock) (own *Asker, over func()) {
 		defer clock.Pause()()
 		return a.Ask(ctx, q)
 	}
-	own.Still = func() func() {
+	own.Pause = func() func() {
 		goOn, rest := clock.Pause(), func() {}
-		if a.Still != nil { // of a call around this one
-			rest = a.Still()
+		if a.Pause != nil { // of a call around this one
+			rest = a.Pause()
 		}
 		late := time.AfterFunc(own.Patience, goOn)
 		return func() { late.Stop(); goOn(); rest() }
@@ -71,7 +71,7 @@ func (a *Asker) InCall(clock *pausing.Clock) (own *Asker, over func()) {
 	return own, func() { end(errCallOver) }
 }
 
-// Clock returns a clock for a run. It can stand still if somebody can be asked.
+// Clock returns a clock for a run. It pauses only if somebody can be asked.
 func (a *Asker) Clock() *pausing.Clock {
 	if a == nil {
 		return nil

@@ -45,7 +45,7 @@ func (a *asking) CallTool(ctx context.Context, c stages.Call) (stages.Result, er
 	return stages.Result{Data: answer, Kind: stages.Values}, nil
 }
 
-// TestAskedClocks: the timeouts of a run and of its for_each stand still while a question is open, and only then.
+// TestAskedClocks: the timeouts of a run and of its for_each are paused while a question is open, and only then.
 func TestAskedClocks(t *testing.T) {
 	tests := map[string]struct {
 		pipeline string
@@ -175,8 +175,8 @@ func (l *leaving) CallTool(_ context.Context, c stages.Call) (stages.Result, err
 	return stages.Result{Data: []byte("done")}, nil
 }
 
-// TestStill: clocks that stand still without a question go on when they are asked to, or when the patience is over.
-func TestStill(t *testing.T) {
+// TestPause: clocks that are paused without a question go on when they are asked to, or when the patience is over.
+func TestPause(t *testing.T) {
 	tests := map[string]struct{ stays, want time.Duration }{
 		"goes on":    {30 * time.Second, 31 * time.Second},
 		"is bounded": {time.Hour, 61 * time.Second},
@@ -200,7 +200,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// signing are tools that let clocks stand still, and then take all time.
+// signing are tools that pause clocks, and then take all time.
 type signing struct {
 	*world
 	stays time.Duration
@@ -208,7 +208,7 @@ type signing struct {
 
 // CallTool implements [stages.Tools].
 func (s signing) CallTool(ctx context.Context, c stages.Call) (stages.Result, error) {
-	defer time.AfterFunc(s.stays, c.Asker.Still()).Stop()
+	defer time.AfterFunc(s.stays, c.Asker.Pause()).Stop()
 	<-ctx.Done()
 	return stages.Result{}, ctx.Err()
 }

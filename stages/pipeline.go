@@ -55,7 +55,7 @@ type RunOptions struct {
 	// Trace is passed on with every tool call.
 	Trace Trace
 
-	// Asker asks the caller of the run on behalf of servers. The timeouts of the run and of its stages stand still while it
+	// Asker asks the caller of the run on behalf of servers. The timeouts of the run and of its stages are paused while it
 	// is asked. Nil: nobody can be asked.
 	Asker *Asker
 

@@ -382,7 +382,7 @@ func (a askedTasks) CallTool(ctx context.Context, c stages.Call) (stages.Result,
 	return a.taskTools.CallTool(ctx, c)
 }
 
-// TestTaskAsked: the task of an item that finishes after the failure of another one has the time of the run, which stands still
+// TestTaskAsked: the task of an item that finishes after the failure of another one has the time of the run, which is paused
 // while the task asks something.
 func TestTaskAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -153,7 +153,7 @@ func stall(r *http.Request) {
 	<-r.Context().Done()
 }
 
-// TestS3StopsInTheMiddle: of an answer that stands still, or breaks off, what came is never the whole object.
+// TestS3StopsInTheMiddle: of an answer that hangs, or breaks off, what came is never the whole object.
 func TestS3StopsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	o := storetest.S3(t)
@@ -165,8 +165,8 @@ func TestS3StopsInTheMiddle(t *testing.T) {
 		ends func(w http.ResponseWriter, r *http.Request)
 		want string
 	}{
-		"breaks off":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "Connection closed by foreign host"},
-		"stands still": {func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush(); stall(r) }, "the server took longer than 500ms"},
+		"breaks off": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "Connection closed by foreign host"},
+		"hangs":      {func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush(); stall(r) }, "the server took longer than 500ms"},
 	} {
 		half := fault(func(w http.ResponseWriter, r *http.Request, server http.Handler) bool {
 			whole := httptest.NewRecorder()

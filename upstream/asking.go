@@ -49,7 +49,7 @@ func (a *asking) ask(ctx context.Context, q rpc.Question) (json.RawMessage, erro
 	return answer, err
 }
 
-// answer asks the caller, and returns the result of the method. The clock of the call stands still meanwhile.
+// answer asks the caller, and returns the result of the method. The clock of the call is paused meanwhile.
 func (a *asking) answer(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	params = json.RawMessage(a.conn.hide(hideIn(a.session.Transport, string(params))))
 	if err := questions.Check(questions.By(a.call.Asker), method, params); err != nil {

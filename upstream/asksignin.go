@@ -105,7 +105,7 @@ func signedOut(err error) (all []demand) {
 // signInTo asks for one server, or waits for the answer to the same question. If the call that has asked ends without an answer,
 // one of those that wait asks.
 func (p *Pool) signInTo(ctx context.Context, asker *stages.Asker, d demand) bool {
-	defer still(asker)()
+	defer pause(asker)()
 	for ctx.Err() == nil {
 		a, first := p.asked.join(d.server)
 		if first {
@@ -185,13 +185,13 @@ func (p *Pool) askPerson(ctx context.Context, asker *stages.Asker, d demand) err
 	return wait(ctx)
 }
 
-// still makes the clocks of an asker stand still, if it has any, until goOn is called. The call itself has none meanwhile: it is
+// pause pauses the clocks of an asker, if it has any, until resume is called. The call itself has none meanwhile: it is
 // made again after the sign-in, with its whole time.
-func still(asker *stages.Asker) (goOn func()) {
-	if asker.Still == nil {
+func pause(asker *stages.Asker) (resume func()) {
+	if asker.Pause == nil {
 		return func() {}
 	}
-	return asker.Still()
+	return asker.Pause()
 }
 
 // invite asks the caller to open a page.

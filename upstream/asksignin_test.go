@@ -94,7 +94,7 @@ func TestAskSignIn(t *testing.T) {
 			d, kept := newDoorman(t), newLogins(t)
 			p, signIns := signInPool(t, d, kept, true)
 			signIns.fails = c.begin
-			var asked, still atomic.Int32
+			var asked, paused atomic.Int32
 			asker := &stages.Asker{URL: !c.form, Form: true, Ask: func(_ context.Context, q stages.Question) (json.RawMessage, error) {
 				asked.Add(1)
 				var params map[string]string
@@ -103,7 +103,7 @@ func TestAskSignIn(t *testing.T) {
 					t.Errorf("the question is %+v, %s", q, q.Params)
 				}
 				return json.RawMessage(c.answer), c.refused
-			}, Still: func() func() { still.Add(1); return func() { still.Add(-1) } }}
+			}, Pause: func() func() { paused.Add(1); return func() { paused.Add(-1) } }}
 			if c.none {
 				asker = nil
 			}
@@ -120,7 +120,7 @@ func TestAskSignIn(t *testing.T) {
 				})
 			}
 			calls.Wait()
-			if n := int(asked.Load()); n != c.asked || signIns.begun.Load() != signIns.ended.Load() || still.Load() != 0 {
+			if n := int(asked.Load()); n != c.asked || signIns.begun.Load() != signIns.ended.Load() || paused.Load() != 0 {
 				t.Errorf("the person was asked %d times, want %d; %d sign-ins begun, %d ended", n, c.asked, signIns.begun.Load(), signIns.ended.Load())
 			}
 		})
@@ -254,28 +254,28 @@ func TestAskScopes(t *testing.T) {
 	}
 }
 
-// TestAskStandsStill: a call that waits for the sign-in of another one has clocks that stand still, too.
-func TestAskStandsStill(t *testing.T) {
+// TestAskPauses: a call that waits for the sign-in of another one has paused clocks, too.
+func TestAskPauses(t *testing.T) {
 	t.Parallel()
 	d, kept := newDoorman(t), newLogins(t)
 	p, signIns := signInPool(t, d, kept, false)
-	var still [2]atomic.Int32
+	var paused [2]atomic.Int32
 	var all sync.WaitGroup
-	for i := range still {
+	for i := range paused {
 		asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
 			return json.RawMessage(`{"action":"accept"}`), nil
-		}, Still: func() func() { still[i].Add(1); return func() { still[i].Add(-1) } }}
+		}, Pause: func() func() { paused[i].Add(1); return func() { paused[i].Add(-1) } }}
 		all.Go(func() {
 			if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one", Asker: asker}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	eventually(t, "the clocks of both calls stand still", func() bool { return still[0].Load() == 1 && still[1].Load() == 1 })
+	eventually(t, "the clocks of both calls are paused", func() bool { return paused[0].Load() == 1 && paused[1].Load() == 1 })
 	close(signIns.opened)
 	all.Wait()
-	if still[0].Load() != 0 || still[1].Load() != 0 {
-		t.Error("a clock stands still after the sign-in")
+	if paused[0].Load() != 0 || paused[1].Load() != 0 {
+		t.Error("a clock is paused after the sign-in")
 	}
 }
 

@@ -191,7 +191,7 @@ func (sc *serverConn) callOnce(ctx context.Context, s *sessions.Session, c query
 	return raw, failure
 }
 
-// clockOf is the clock of a call, which stands still while the caller is asked; nil where nobody can be.
+// clockOf is the clock of a call, which is paused while the caller is asked; nil where nobody can be.
 func clockOf(c stages.Call) *pausing.Clock {
 	if c.Asker == nil {
 		return nil

@@ -147,7 +147,7 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *toollist.Tool, call s
 	} else if res, err = w.first(ctx, q, t); w.task == nil {
 		return res, err
 	}
-	limited, cancel := w.clock.WithTimeout(ctx, w.limit()-time.Since(begun)+w.clock.Stood(), sessions.ErrTimeout)
+	limited, cancel := w.clock.WithTimeout(ctx, w.limit()-time.Since(begun)+w.clock.Paused(), sessions.ErrTimeout)
 	defer cancel()
 	defer context.AfterFunc(sc.life, cancel)()
 	raw, err := w.wait(ctx, limited)

@@ -43,7 +43,7 @@ type dialer struct {
 	declared questions.Declared // by the session
 	role     rpc.Role
 
-	onTransport func(mcp.Transport)                    // called with every transport before it is tried
+	onTransport func(mcp.Transport)                          // called with every transport before it is tried
 	unnamed     func(on sessions.Transport, unanswered bool) // [rpc.Role.Unnamed], with its transport
 }
 

@@ -281,7 +281,7 @@ func TestTaskTime(t *testing.T) {
 }
 
 // TestTaskQuestions: a task of the newer form asks the caller, all questions at once and each once; without a caller it gets a
-// refusal. The time of the call stands still meanwhile.
+// refusal. The clock of the call is paused meanwhile.
 func TestTaskQuestions(t *testing.T) {
 	t.Parallel() // it waits
 	const asks = `{"taskId":"t-1","status":"input_required","pollIntervalMs":1,"inputRequests":{` +

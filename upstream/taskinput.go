@@ -25,7 +25,7 @@ func (w *waiting) answer(ctx context.Context) (json.RawMessage, error) {
 	return w.sleep(ctx)
 }
 
-// respond asks what has not been asked before, and sends the answers. The clock stands still until they are there.
+// respond asks what has not been asked before, and sends the answers. The clock is paused until they are there.
 func (w *waiting) respond(ctx context.Context, questions []results.InputRequest) error {
 	questions = slices.DeleteFunc(questions, func(q results.InputRequest) bool { return w.asked[rpc.Name(q.Key)] })
 	if len(questions) == 0 {

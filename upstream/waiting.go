@@ -287,7 +287,8 @@ func askTask(ctx context.Context, s *sessions.Session, held *rpc.Request, id, me
 	return s.Request(ctx, r)
 }
 
-// cancel tells the server that nobody waits for the task any more, in the background. The session is held until it has heard.
+// cancel notifies the server, in the background, that nobody waits for the task any more. The session is held until it
+// has answered.
 func (w *waiting) cancel() {
 	s, id, trace := w.on, w.task.ID, w.call.Trace
 	if s == nil || s.Dead() {
@@ -299,8 +300,8 @@ func (w *waiting) cancel() {
 		ctx, stop := context.WithTimeout(context.Background(), cancelLimit)
 		defer stop()
 		_, failure := askTask(ctx, s, nil, id, rpc.TaskCancel, trace, nil)
-		heard := failure == nil || rpc.IsAnswer(failure) // it may have ended by now
-		if !heard && w.sc.oneByOne() {
+		answered := failure == nil || rpc.IsAnswer(failure) // it may have ended by now
+		if !answered && w.sc.oneByOne() {
 			w.sc.discard(s) // the server may still ask about the task, in the middle of a call
 		}
 	})

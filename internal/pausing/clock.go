@@ -1,4 +1,4 @@
-// Package pausing has timeouts that stand still while somebody is asked, and waits. It knows nothing of questions.
+// Package pausing has timeouts that are paused while somebody is asked, and waits. It knows nothing of questions.
 package pausing
 
 import (
@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A Clock runs the timeouts of one piece of work, and stands still while it is paused. Its methods may be called concurrently.
-// A nil Clock never stands still.
+// A Clock runs the timeouts of one piece of work, and stops while it is paused. Its methods may be called concurrently.
+// A nil Clock is never paused.
 type Clock struct {
 	mu      sync.Mutex
 	pauses  int               // in progress; guarded by mu, as is everything below
 	since   time.Time         // when the first of them began
-	stood   time.Duration     // in all pauses that have ended
+	paused  time.Duration     // in all pauses that have ended
 	running map[*timeout]bool // contexts that have not been cancelled
 }
 
@@ -40,25 +40,25 @@ func (c *Clock) resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pauses--; c.pauses == 0 {
-		c.stood += time.Since(c.since)
+		c.paused += time.Since(c.since)
 		for t := range c.running {
 			t.start()
 		}
 	}
 }
 
-// Stood is how long the clock has stood still, in pauses that have ended.
-func (c *Clock) Stood() time.Duration {
+// Paused is how long the clock was paused, in pauses that have ended.
+func (c *Clock) Paused() time.Duration {
 	if c == nil {
 		return 0
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stood
+	return c.paused
 }
 
-// WithTimeout returns a context that ends with ctx, or with cause after d on the clock. Its deadline moves while the clock stands
-// still, and its error is [context.Canceled].
+// WithTimeout returns a context that ends with ctx, or with cause after d on the clock. Its deadline moves while the clock is
+// paused, and its error is [context.Canceled].
 func (c *Clock) WithTimeout(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	if c == nil {
 		return context.WithTimeoutCause(ctx, d, cause)

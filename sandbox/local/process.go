@@ -46,7 +46,7 @@ func (p *process) start(workers *worker.Launcher) (err error) {
 	return nil
 }
 
-// wait hears the worker out, which gives its standard error to nobody, and cleans up after it.
+// wait reads the standard error of the worker, which no other process has, to its end, and cleans up after the worker.
 func (p *process) wait() {
 	_, _ = io.Copy(&p.said, p.err) // unreadable output is lost
 	p.err.Close()

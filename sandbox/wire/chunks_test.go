@@ -84,7 +84,7 @@ func FuzzChunks(f *testing.F) {
 	})
 }
 
-// TestSilentWorker: a worker that stands still is given up after a while, and one that answers is not, however long nothing
+// TestSilentWorker: a worker that hangs is given up after a while, and one that answers is not, however long nothing
 // runs in it.
 func TestSilentWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestSilentWorker(t *testing.T) {
 		}
 		time.Sleep(wire.Silence + time.Second)
 		if still.Err() == nil {
-			t.Error("a worker that stands still is not given up")
+			t.Error("a worker that hangs is not given up")
 		}
 		time.Sleep(10 * wire.Silence)
 		if err := awake.Err(); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // Silence is how often a gateway pings its worker, and how long the worker may take to answer: what they are connected
-// by, or a container, can stand still without a sign.
+// by, or a container, can hang without a sign.
 const Silence = time.Minute
 
 // A Client is the gateway's end of a connection.

@@ -138,7 +138,7 @@ func (r *run) wait(ctx context.Context) {
 	}
 }
 
-// exited takes note of the end of a process: it does not read any more, and may be why the chain has failed.
+// exited notes the end of a process: it does not read any more, and may be why the chain has failed.
 func (r *run) exited(p *process) {
 	p.exited = true
 	r.worker.meter.leave(p)
@@ -148,7 +148,7 @@ func (r *run) exited(p *process) {
 	early := !in.ended.Load()
 	in.stop()
 	if f := p.judge(r.readerStopped(p.index)); f != nil {
-		r.hearOut(p.index)
+		r.flush(p.index)
 		if r.needed(p.index) {
 			r.fail(f)
 			return
@@ -162,13 +162,13 @@ func (r *run) exited(p *process) {
 	}
 }
 
-// lastWords is how long the reader of a command that has failed may take for what it had written before.
-const lastWords = time.Second
+// flushTime is how long the reader of a command that has failed may take for what it had written before.
+const flushTime = time.Second
 
-// hearOut waits until everything that an ended command has written is passed on, through the parts behind it too. A run
+// flush waits until everything that an ended command has written is passed on, through the parts behind it too. A run
 // that is cancelled ends that.
-func (r *run) hearOut(i int) {
-	late := time.NewTimer(lastWords)
+func (r *run) flush(i int) {
+	late := time.NewTimer(flushTime)
 	defer late.Stop()
 	for i++; i < len(r.pumps); i++ {
 		select {

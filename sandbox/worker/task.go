@@ -40,7 +40,7 @@ func connect(start func(jail.Command) (*jail.Process, error), c jail.Command) (*
 // saidBuffer is small, as most processes say nothing.
 const saidBuffer = 4 << 10
 
-// collect hears the process out, and takes note of its end. It can start no other that would hold the pipe.
+// collect reads standard error to its end, and notes how the process ended. It can start no other that would hold the pipe.
 func (t *task) collect(said *os.File) {
 	defer close(t.done)
 	_, _ = io.CopyBuffer(t.stderr, onlyReader{said}, make([]byte, saidBuffer)) // unreadable output is lost

@@ -57,7 +57,7 @@ func TestWorkerTerminated(t *testing.T) {
 	}
 }
 
-// TestZombie: a worker that stood still while another one has taken its run makes no call any more that the other one makes as well.
+// TestZombie: a worker that was stopped while another one has taken its run makes no call any more that the other one makes as well.
 func TestZombie(t *testing.T) {
 	const items, concurrency = 400, 4
 	w := newWorld(t)
