@@ -15,8 +15,8 @@ func TestInterview(t *testing.T) {
 	tests := map[string]struct{ params, typed, want, shown string }{
 		"all":             {form, "y\nAnn\n7\nyes\n", `{"action":"accept","content":{"n":7,"name":"Ann","ok":true}}`, "  name (Your name): "},
 		"optional":        {form, "yes\nAnn\n\n\n", `{"action":"accept","content":{"name":"Ann"}}`, "  n, integer, or nothing: "},
-		"again":           {form, "y\nAnn\nseven\n7\n\n", `{"action":"accept","content":{"n":7,"name":"Ann"}}`, "  the answer is no integer\n"},
-		"wrong too often": {form, "y\nAnn\na\nb\nc\n\n", `{"action":"cancel"}`, "  the answer is no integer\n"},
+		"again":           {form, "y\nAnn\nseven\n7\n\n", `{"action":"accept","content":{"n":7,"name":"Ann"}}`, "  the answer is not an integer\n"},
+		"wrong too often": {form, "y\nAnn\na\nb\nc\n\n", `{"action":"cancel"}`, "  the answer is not an integer\n"},
 		"no":              {form, "\n", `{"action":"cancel"}`, "  | Who?\nAnswer it? [y/N] "},
 		"end of input":    {form, "y\nAnn\n", `{"action":"cancel"}`, "Answer it?"},
 		"page":            {page, "y\n", `{"action":"accept"}`, "opens a page"},

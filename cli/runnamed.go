@@ -139,7 +139,7 @@ func (n *namedRun) values(ctx context.Context, d *pipelines.Definition) (map[str
 			return nil, usageError("give it once; a list is JSON: --param 'NAME=[1, 2]'", "the parameter %s is given twice", texts.Quote(name))
 		}
 		if !slices.Contains(d.Names(), name) {
-			return nil, usageError(didYouMean("did you mean %s?", name, d.Names(), "its parameters are "+d.Said()), "the pipeline has no parameter %s", texts.Quote(name))
+			return nil, usageError(didYouMean("did you mean %s?", name, d.Names(), "its parameters are "+d.ParameterList()), "the pipeline has no parameter %s", texts.Quote(name))
 		}
 		values[name] = d.FromText(ctx, name, text)
 	}

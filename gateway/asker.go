@@ -51,7 +51,7 @@ var errUnanswered = errors.New("nobody has answered the question")
 // ableKey is the context key of what the client of a request can answer: a [stages.Asker] without functions.
 type ableKey struct{}
 
-// forClient returns the context of a request with what its client can: have tasks, and answer questions, which servers learn, too.
+// forClient returns the context of a request with the abilities of its client: tasks, and answers to questions. Servers learn them.
 func (g *Gateway) forClient(ctx context.Context, req mcp.Request) context.Context {
 	if g.takesTasks(ctx, req) {
 		ctx = context.WithValue(ctx, taskKey{}, true)

@@ -17,7 +17,7 @@ import (
 	"github.com/mcsh-dev/mcsh/store"
 )
 
-// maxFruitless is how many attempts of a job in a row may fail, or die, before they have done more of it than those before.
+// maxFruitless is how many attempts at a job in a row may fail, or die, without getting further than those before.
 const maxFruitless = 5
 
 // Attempts are cautious, see [stages.RunOptions], when so many in a row have ended like that.

@@ -354,7 +354,7 @@ func (g *Gateway) park(d *dialog, extra *mcp.RequestExtra) (state string, ok boo
 	if originOfCall(extra).local {
 		own = all
 	}
-	if !g.dialogs.room(d.of.caller, all, own) ||
+	if !g.dialogs.makeRoom(d.of.caller, all, own) ||
 		d.room.Grow(d.size+int64(4*g.o.MaxOutput)-d.room.Used()) != nil {
 		return "", false
 	}
@@ -371,9 +371,9 @@ func (g *Gateway) park(d *dialog, extra *mcp.RequestExtra) (state string, ok boo
 	return g.dialogs.seal.close(ticket{d.id, round, d.until}, d.of), true
 }
 
-// room makes room for one more dialog of a caller, if need be by removing the oldest one that has ended: one of the caller, or
+// makeRoom makes room for one more dialog of a caller, if need be by removing the oldest one that has ended: one of the caller, or
 // else one of anybody where all have too many. The caller has s.mu.
-func (s *dialogs) room(caller string, all, most int) bool {
+func (s *dialogs) makeRoom(caller string, all, most int) bool {
 	own := 0
 	var ended, others *dialog
 	for _, d := range s.parked {

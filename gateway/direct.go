@@ -291,7 +291,7 @@ func (c *Call) encode(result mcp.Result, err error) []byte {
 	if r, ok := a.Result.(*relayed); ok { // of its copies only the answer is left
 		_ = r.memory.Grow(int64(cap(text)) - r.memory.Used())
 	}
-	if err != nil { // the result has a value that JSON has not
+	if err != nil { // the result has a value that JSON does not have
 		return ErrorAnswer(c.id, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"})
 	}
 	return text

@@ -33,8 +33,8 @@ type Engine interface {
 	// Cancel ends the context of a job that is being done.
 	Cancel(ctx context.Context, job string) error
 
-	// Work has do do jobs, as many at once as there are slots, until ctx ends; then it ends the contexts of those that are not done,
-	// and waits for do. The context of a job that is cancelled ends with the cause context.Canceled; with any other cause another attempt
+	// Work calls do for each job, at most slots at the same time, until ctx ends. Then it ends the contexts of those that are not
+	// done, and waits for do. The context of a job that is cancelled ends with the cause context.Canceled; with any other cause another attempt
 	// may have begun. A job whose do returns an error, or whose process dies, is tried again until its limit. Nothing of the error leaves
 	// this process. beat takes what Progress returns, also in later attempts, and may be called at any time; the first call returns when
 	// that is noted.
@@ -188,7 +188,7 @@ func (g *Gateway) await(ctx context.Context, name string, j job, most time.Durat
 		return reply, true, nil
 	}
 	gone := stages.Errorf(stages.Cancelled, "continue it: "+stages.ResumeStage(j.Run), "run %s has ended without a reply: %w",
-		j.Run, cmp.Or(ended, errors.New("its reply is kept no more")))
+		j.Run, cmp.Or(ended, errors.New("its reply is no longer kept")))
 	if far := g.howFar(ctx, name); ended == nil || far.err != nil || far.attempts > 0 {
 		return nil, true, gone
 	}

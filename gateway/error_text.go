@@ -27,11 +27,8 @@ func errorText(subject string, err error, n int) string {
 	if wrong, ok := errors.AsType[wrongCall](err); ok {
 		return mistakesText(subject, "The call", wrong, n)
 	}
-	return failureText(subject, asError(err), n)
+	return failureText(subject, stages.AsError(err), n)
 }
-
-// asError returns err as an error with a code, INTERNAL if it has none.
-func asError(err error) *stages.Error { return stages.AsError(err) }
 
 // ErrorText writes the error of a run in the form of docs/pipeline.md, Errors: the stage and the error, the input of the stage, one
 // concrete next step, and the calls that succeeded before.

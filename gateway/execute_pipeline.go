@@ -244,7 +244,7 @@ func (g *Gateway) run(ctx context.Context, e *execution) (result *mcp.CallToolRe
 	g.logRun(req.Extra, request, options.Trace, report, out.characters, err)
 	if err == nil {
 		if result, err = out.result(report, func() fullOutput { return keptOutput(ctx, g.runsOf(req.Extra), report.Run) }); err != nil {
-			g.logInternal(asError(err))
+			g.logInternal(stages.AsError(err))
 		} else {
 			err = saved.structure(ctx, out, result)
 		}
@@ -290,7 +290,7 @@ func (g *Gateway) logRun(extra *mcp.RequestExtra, request string, trace stages.T
 	if err == nil {
 		fields = append(fields, zap.String("code", "OK"))
 	} else {
-		e := asError(err)
+		e := stages.AsError(err)
 		fields = append(fields, zap.String("code", string(e.Code)), zap.String("stage", string(e.Place)))
 		g.logInternal(e)
 	}

@@ -62,7 +62,7 @@ func (g *Gateway) callExposed(ctx context.Context, req *mcp.CallToolRequest) (mc
 	if own, ok := err.(*jsonrpc.Error); ok { // made here: one of a server is within another error, with secrets that its text has not
 		return nil, own
 	}
-	g.logInternal(asError(err))
+	g.logInternal(stages.AsError(err))
 	return failure(errorText(texts.Plain(shown(name), false), err, g.defaultOutput())), nil
 }
 
@@ -249,7 +249,7 @@ func (c *exposedCall) explain(bound context.Context, clock CallTime, err error) 
 func (c *exposedCall) log(trace stages.Trace, bytes int, err error) {
 	code := "OK"
 	if err != nil {
-		code = string(asError(err).Code)
+		code = string(stages.AsError(err).Code)
 	}
 	fields := []zap.Field{
 		zap.String("request", c.request),

@@ -293,7 +293,7 @@ func (g *Gateway) serve(t tool) mcp.ToolHandler {
 			return nil, started
 		}
 		if err != nil {
-			g.logInternal(asError(err))
+			g.logInternal(stages.AsError(err))
 			g.o.Watch.Refused(t.name, err)
 			return failure(errorText(t.subject, err, g.defaultOutput())), nil
 		}

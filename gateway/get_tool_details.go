@@ -63,7 +63,7 @@ func (g *Gateway) details(ctx context.Context, saved Saved, wanted []string, n i
 	for _, name := range wanted {
 		t, err := g.catalogTool(ctx, saved, listings, name)
 		if err != nil {
-			entries = append(entries, failureText(texts.Plain(shown(name), false), asError(err), g.defaultOutput())+"\n")
+			entries = append(entries, failureText(texts.Plain(shown(name), false), stages.AsError(err), g.defaultOutput())+"\n")
 			continue
 		}
 		known++

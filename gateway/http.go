@@ -232,7 +232,7 @@ func (c *Call) serve(w http.ResponseWriter, r *http.Request, n *session) {
 		respond(w, http.StatusBadRequest, ErrorAnswer(c.id, fault))
 		return
 	} else {
-		defer c.follow(r)()
+		defer c.endAfterRequest(r)()
 	}
 	c.respond(w, r)
 }

@@ -87,7 +87,7 @@ func formQuestion(q stages.Question) (inquiry, error) {
 		Schema  json.RawMessage `json:"requestedSchema"`
 	}
 	if err := json.Unmarshal(q.Params, &params); err != nil {
-		return inquiry{}, errors.New("message is no string")
+		return inquiry{}, errors.New("message is not a string")
 	}
 	form, err := forms.Read(params.Schema, cleaned)
 	if err != nil {

@@ -221,7 +221,7 @@ func (g *Gateway) workAt(ctx context.Context, engine Engine) error {
 	})
 }
 
-// errNoJob is why a worker leaves a job to others that it does not find. One that has been removed has no reader any more.
+// errNoJob is why a worker leaves a job that it does not find to others. A job that was removed has no reader any more.
 var errNoJob = errors.New("the run is not in the shared store of this worker; give all gateways and workers the same store")
 
 // work continues the run of a job until it has ended, and stores its reply. After an error another worker does that.
@@ -236,7 +236,7 @@ func (g *Gateway) work(ctx context.Context, name string, a *attempt) error {
 	req := j.Caller.request(nil)
 	if g.runsName(req.Extra) != j.Caller.Owner {
 		return g.putFailure(ctx, name, j, stages.Errorf(stages.Denied, "give all gateways and workers the same flags",
-			"the worker would run it with other groups than the gateway"))
+			"the worker would run it with groups other than the gateway's"))
 	}
 	ctx, end, open := g.calls.begin(g.inView(ctx, req.Extra), callerOf(req.Extra))
 	if !open {
@@ -351,7 +351,7 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	p, errs, late := g.compileJob(ctx, g.callDeps(ctx, req, call), left, pipeline)
 	if errs == nil && late == nil {
 		if err := p.Agree(j.Marks); err != nil {
-			errs = []*stages.Error{asError(err)}
+			errs = []*stages.Error{stages.AsError(err)}
 		}
 	}
 	from := stages.BeginsWith(pipeline).Run
@@ -366,7 +366,7 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	case errs != nil && stages.Unkept(stages.Join(errs)):
 		return "", reply, stages.Join(errs)
 	case errs != nil && from != j.Run: // an earlier attempt has called tools
-		ended = asError(stages.Join(errs))
+		ended = stages.AsError(stages.Join(errs))
 	case errs != nil:
 		g.endJob(j, errs[0])
 		reply.Result = failure(mistakesText(pipelineSubject, pipelineSubject, errs, j.MaxOutput))
@@ -388,7 +388,7 @@ func (g *Gateway) workOn(ctx context.Context, req *mcp.CallToolRequest, j job, p
 	case g.leaves(ctx, e.err):
 		return "", reply, errLeft
 	}
-	reply.Cancelled = e.err != nil && asError(e.err).Code == stages.Cancelled
+	reply.Cancelled = e.err != nil && stages.AsError(e.err).Code == stages.Cancelled
 	return e.ran, reply, err
 }
 

@@ -35,7 +35,7 @@ func (g *Gateway) showJob(ctx context.Context, name string) error {
 	return nil
 }
 
-// hideJob has them list it as live no more. Where it fails, the reply shows that the run is over.
+// hideJob ends the listing of a durable run as live. If that fails, the reply shows that the run is over.
 func (g *Gateway) hideJob(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineWait)
 	defer cancel()

@@ -265,7 +265,7 @@ const replacement = "\uFFFD"
 
 // fault is the error of the protocol for a failed question.
 func (q question) fault(err error) error {
-	e := asError(err)
+	e := stages.AsError(err)
 	text := e.Msg
 	if e.Hint != "" {
 		text += ": " + e.Hint

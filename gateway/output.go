@@ -181,7 +181,7 @@ func keptOutput(ctx context.Context, runs stages.Runs, run string) fullOutput {
 	data, release, err := stages.OpenOutput(ctx, runs, run, 0)
 	if err != nil {
 		why, _ := errors.AsType[stages.Incomplete](err)
-		return fullOutput{run: run, why: cmp.Or(string(why), asError(err).Msg)}
+		return fullOutput{run: run, why: cmp.Or(string(why), stages.AsError(err).Msg)}
 	}
 	defer release()
 	return fullOutput{run: run, bytes: data.Size()}

@@ -87,7 +87,7 @@ func (c *saveCall) content(ctx context.Context, runs stages.Runs) ([]byte, *pipe
 	case c.Run != "":
 		plan, err := stages.PlanOf(ctx, runs, c.Run)
 		if err != nil {
-			own := *asError(err)
+			own := *stages.AsError(err)
 			own.Hint = "give the r_... of a reply; if that run is gone, run its pipeline again, or give the stages as pipeline"
 			return nil, nil, append(wrong, &own)
 		}

@@ -131,7 +131,7 @@ func (g *Gateway) workOnShard(ctx context.Context, req *mcp.CallToolRequest, j j
 	case g.leaves(ctx, err):
 		return "", nil, errLeft
 	case err != nil:
-		ended.Err = asError(err).Bare()
+		ended.Err = stages.AsError(err).Bare()
 	}
 	reply, err = encodeEnded(ended)
 	return ended.Run, reply, err

@@ -66,7 +66,8 @@ type task struct {
 func (c taskClient) ask(method, params string) (r taskReply) {
 	c.t.Helper()
 	var about struct{ Name, TaskID string }
-	if err := json.Unmarshal([]byte("{"+params+"}"), &about); err != nil && !strings.Contains(err.Error(), "TaskID") {
+	err := json.Unmarshal([]byte("{"+params+"}"), &about)
+	if _, wrongType := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !wrongType {
 		c.t.Fatal(err)
 	}
 	headers := map[string]string{
@@ -95,7 +96,7 @@ func (c taskClient) ask(method, params string) (r taskReply) {
 	if i := strings.LastIndex(text, "data: "); i >= 0 {
 		text = text[i+len("data: "):]
 	}
-	err := json.Unmarshal([]byte(text), &r)
+	err = json.Unmarshal([]byte(text), &r)
 	if err == nil && r.Result != nil {
 		err = json.Unmarshal(r.Result, &r.task)
 	}

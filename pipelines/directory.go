@@ -17,7 +17,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// A directory is one of files, with records of their versions.
+// A directory is a [place] with a file for each pipeline, and records of their versions.
 type directory string
 
 // String implements [place].
@@ -31,10 +31,10 @@ func (d directory) save(_ context.Context, name string, text []byte, p *Saved, a
 	return write(d.path(name), d.records(name), text, p == nil, author)
 }
 
-// write writes the record of a text, and then the file. returns says that there is no such file.
-func write(path string, own records, text []byte, returns bool, author Author) (Version, error) {
+// write writes the record of a text, and then the file. missing says that there is no such file.
+func write(path string, own records, text []byte, missing bool, author Author) (Version, error) {
 	v, isNew, err := own.next(text)
-	if err != nil || !isNew && !returns {
+	if err != nil || !isNew && !missing {
 		return v, err
 	}
 	before := v

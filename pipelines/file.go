@@ -104,7 +104,7 @@ func (r *reader) open() (root hujson.Value, ok bool) {
 		if err != nil {
 			r.syntax(err)
 		} else if twice := repeated(&root); twice != nil { // other readers read it differently
-			r.fail(twice.Name.StartOffset, nameOf(twice), "it stands there twice")
+			r.fail(twice.Name.StartOffset, nameOf(twice), "it is given twice")
 		} else {
 			return root, true
 		}
@@ -178,7 +178,7 @@ func meant(wrong string, known []string) string {
 }
 
 func (r *reader) description(key string, v *hujson.Value) {
-	text, ok := r.text1(key, v)
+	text, ok := r.readString(key, v)
 	switch {
 	case !ok:
 	case strings.TrimSpace(text) == "":
@@ -189,8 +189,8 @@ func (r *reader) description(key string, v *hujson.Value) {
 	r.d.Description = text
 }
 
-// text1 reads a string.
-func (r *reader) text1(key string, v *hujson.Value) (string, bool) {
+// readString reads a string.
+func (r *reader) readString(key string, v *hujson.Value) (string, bool) {
 	if literal, ok := v.Value.(hujson.Literal); !ok || literal.Kind() != '"' {
 		r.fail(v.StartOffset, key, "want a string")
 		return "", false
@@ -227,7 +227,7 @@ func (r *reader) examples(key string, v *hujson.Value) {
 				e.Args = standard(v)
 			}},
 			field{"expect", func(key string, v *hujson.Value) {
-				r.members(v, key, field{"jq", func(key string, v *hujson.Value) { e.JQ, _ = r.text1(key, v) }})
+				r.members(v, key, field{"jq", func(key string, v *hujson.Value) { e.JQ, _ = r.readString(key, v) }})
 			}})
 		r.d.Examples = append(r.d.Examples, e)
 	}

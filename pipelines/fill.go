@@ -41,7 +41,7 @@ func (d *Definition) Fill(values map[string]json.RawMessage) (Plan, error) {
 	f := &filler{values: values}
 	plan := f.fill(d)
 	if len(f.errs) > 0 {
-		return Plan{}, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.Said(), "%s", f.errs[0].text)
+		return Plan{}, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.ParameterList(), "%s", f.errs[0].text)
 	}
 	return Plan{plan, f.spots}, nil
 }
@@ -56,7 +56,7 @@ func (r *reader) uses() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.used)) {
 		if !slices.Contains(d.names, name) {
-			r.fail(f.used[name], "pipeline", "the parameter %s is used and not declared in parameters; these are %s", texts.Quote(name), d.Said())
+			r.fail(f.used[name], "pipeline", "the parameter %s is used and not declared in parameters; these are %s", texts.Quote(name), d.ParameterList())
 		}
 	}
 	for _, name := range d.names {
@@ -126,7 +126,7 @@ func (f *filler) hole(v *hujson.Value, key string) (name string, ok bool) {
 	}
 	literal, _ := hole.Value.(hujson.Literal)
 	if len(v.Value.(*hujson.Object).Members) > 1 || literal.Kind() != '"' {
-		f.fail(v, key, `%s stands alone, with the name of a parameter: {"%s": "name"}; an object that has such a member stands in {"%s": ...}`, holeKey, holeKey, literalKey)
+		f.fail(v, key, `%s must be the only member, with the name of a parameter: {"%s": "name"}; write an object that has such a member as {"%s": ...}`, holeKey, holeKey, literalKey)
 	}
 	return literal.String(), true
 }

@@ -111,7 +111,7 @@ func (c Change) isZero() bool {
 // difference compares the tools before and after a change.
 func difference(before, after map[string]Tool) Change {
 	c := Change{Names: map[string][]string{}, Broken: map[string]error{}, WrongExamples: map[string][]string{}}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after)))))) {
+	for _, name := range once(slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after)))) {
 		old, known := before[name]
 		t, left := after[name]
 		became := func(what string, is bool) {

@@ -61,7 +61,7 @@ func (s *Set) inspect(ctx context.Context, p Saved) *Tool {
 	return t
 }
 
-// withRemedy adds to a mistake of a saved plan who corrects it.
+// withRemedy adds a hint that says who can correct a mistake of the saved plan.
 func withRemedy(t *Tool) {
 	if t.Broken != nil && !transient(t.Broken) {
 		e := t.Broken.(*stages.Error)

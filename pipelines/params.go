@@ -121,7 +121,7 @@ func (d *Definition) Values(ctx context.Context, args json.RawMessage) (map[stri
 	values, err := exactjson.Members(args, exactjson.Names{})
 	if tree, wrong := hujson.Parse(args); err == nil && wrong == nil {
 		if twice := repeated(&tree); twice != nil {
-			err = fmt.Errorf("%s stands there twice", texts.Quote(nameOf(twice)))
+			err = fmt.Errorf("%s is given twice", texts.Quote(nameOf(twice)))
 		}
 	}
 	if err != nil {
@@ -140,7 +140,7 @@ func (d *Definition) Values(ctx context.Context, args json.RawMessage) (map[stri
 	case note != "":
 		return nil, stages.Errorf(stages.InvalidArguments, "make the values smaller", "the parameters cannot be checked: %s", strings.TrimPrefix(note, "arguments not checked here: "))
 	case wrong != nil:
-		return nil, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.Said(), "%s", strings.Join(wrong, "; "))
+		return nil, stages.Errorf(stages.InvalidArguments, "the parameters are "+d.ParameterList(), "%s", strings.Join(wrong, "; "))
 	}
 	return values, nil
 }
@@ -160,8 +160,8 @@ func (d *Definition) CheckOutput(ctx context.Context, output []byte) error {
 	return stages.Errorf(stages.ToolError, "the saved pipeline or its outputSchema has to be changed", "the output does not fit the outputSchema: %s", strings.Join(wrong, "; "))
 }
 
-// Said names the parameters for messages.
-func (d *Definition) Said() string {
+// ParameterList lists the names of the parameters, for messages.
+func (d *Definition) ParameterList() string {
 	if len(d.names) == 0 {
 		return "none"
 	}

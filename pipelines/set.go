@@ -86,9 +86,8 @@ func Operator() Viewer { return Viewer{all: true} }
 
 func (v Viewer) sees(version Version) bool { return v.all || version.VisibleTo(v.Caller) }
 
-// knows reports whether the viewer may know of a tool: of its version and of all its servers. Nobody with less than all servers knows
-// those of a file that cannot be read, or those that a pipeline calls by others before it is checked. The operator alone has what was
-// removed.
+// knows reports whether the viewer may know of a tool: of its version and of all its servers. A viewer of some servers knows no tool
+// whose file cannot be read, and none whose servers are not all known yet. Only the operator knows removed tools.
 func (v Viewer) knows(t *Tool) bool {
 	if !v.sees(t.Version) || t.Removed && !v.all {
 		return false
@@ -103,11 +102,11 @@ func (v Viewer) knows(t *Tool) bool {
 
 // A check is what was found of one version, and when.
 type check struct {
-	done   chan struct{} // closed when tool is there
-	tool   *Tool
-	state  state
-	passes bool      // it may pass by itself
-	at     time.Time // of the end
+	done      chan struct{} // closed when tool is there
+	tool      *Tool
+	state     state
+	transient bool      // the failure may go away by itself
+	at        time.Time // of the end
 }
 
 // A state is what a check depends on besides the file.
@@ -209,7 +208,7 @@ func (s *Set) check(ctx context.Context, p Saved, key string) *Tool {
 func (c *check) fits(now state) bool {
 	select {
 	case <-c.done:
-		return c.state == now && !(c.passes && time.Since(c.at) > again)
+		return c.state == now && !(c.transient && time.Since(c.at) > again)
 	default:
 		return c.state.hash == now.hash && c.state.path == now.path
 	}
@@ -236,8 +235,8 @@ func (s *Set) run(c *check, p Saved, before *Tool) {
 	defer cancel()
 	c.tool = s.inspect(ctx, p)
 	withRemedy(c.tool)
-	c.passes = transient(c.tool.Broken)
-	if c.passes && before != nil {
+	c.transient = transient(c.tool.Broken)
+	if c.transient && before != nil {
 		c.tool = before // a server that is away for a while breaks nothing: its call says so
 	}
 	c.at = time.Now()

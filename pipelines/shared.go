@@ -353,8 +353,8 @@ func (m *shared) learn(ctx context.Context, name string, ids []id, since uint64)
 	return nil
 }
 
-// look brings one pipeline up to date.
-func (m *shared) look(ctx context.Context, name string) error {
+// refreshOne brings one pipeline up to date.
+func (m *shared) refreshOne(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	since := m.moment()
@@ -373,23 +373,23 @@ func (m *shared) look(ctx context.Context, name string) error {
 	return nil
 }
 
-// glance looks for a pipeline that is not known, unless somebody has looked for one just now. It reports whether it found news.
-func (m *shared) glance(ctx context.Context, name string) bool {
+// refreshUnknown looks for a pipeline that is not known, unless somebody has looked for one just now. It reports whether it found news.
+func (m *shared) refreshUnknown(ctx context.Context, name string) bool {
 	m.mu.Lock()
 	before, soon := m.heads[name], time.Since(m.looked) < lookGap
 	if !soon {
 		m.looked = time.Now()
 	}
 	m.mu.Unlock()
-	if soon || m.look(ctx, name) != nil { // the error is one that the next reading has, too
+	if soon || m.refreshOne(ctx, name) != nil { // the error is one that the next reading has, too
 		return false
 	}
 	after := m.head(name)
 	return after != nil && after != before
 }
 
-// first reads the store if nobody has tried that yet.
-func (m *shared) first(ctx context.Context) {
+// refreshOnce reads the store if nobody has tried that yet.
+func (m *shared) refreshOnce(ctx context.Context) {
 	m.mu.Lock()
 	tried := m.marks != nil || m.down != nil
 	m.mu.Unlock()

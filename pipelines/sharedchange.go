@@ -16,7 +16,7 @@ import (
 const maxRemoved = MaxPipelines / 2
 
 func (m *shared) hold(ctx context.Context, name string) (release func(), err error) {
-	if err := m.look(ctx, name); err != nil {
+	if err := m.refreshOne(ctx, name); err != nil {
 		return nil, fmt.Errorf("%w; nothing was changed: %w", ErrStore, err)
 	}
 	return func() {}, nil

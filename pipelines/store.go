@@ -196,7 +196,7 @@ func (s *Store) Get(ctx context.Context, text string, sees func(Version) bool) (
 // whether something has changed.
 func (s *Store) news(ctx context.Context, name string, number int, list []Saved) bool {
 	i := slices.IndexFunc(list, func(p Saved) bool { return p.Name == name })
-	if s.shared == nil || i >= 0 && (list[i].in != s.shared || number <= list[i].Version.Number) || !s.shared.glance(ctx, name) {
+	if s.shared == nil || i >= 0 && (list[i].in != s.shared || number <= list[i].Version.Number) || !s.shared.refreshUnknown(ctx, name) {
 		return false
 	}
 	return s.Reload(ctx) == nil
@@ -243,10 +243,10 @@ func (s *Store) Save(ctx context.Context, name string, text []byte, base int, au
 	err = s.change(ctx, name, func(in place, p *Saved) error {
 		_, err := Parse(in.path(name), text)
 		if err == nil {
-			err = s.room(p, author)
+			err = s.checkRoom(p, author)
 		}
 		if err == nil {
-			err = p.at(name, base)
+			err = p.checkVersion(name, base)
 		}
 		if err == nil {
 			v, err = in.save(ctx, name, text, p, author)
@@ -257,7 +257,7 @@ func (s *Store) Save(ctx context.Context, name string, text []byte, base int, au
 }
 
 // at refuses another version than the one that a change is for. There may be no pipeline.
-func (p *Saved) at(name string, base int) error {
+func (p *Saved) checkVersion(name string, base int) error {
 	have := 0
 	if p != nil {
 		have = p.Version.Number
@@ -271,16 +271,16 @@ func (p *Saved) at(name string, base int) error {
 	return fmt.Errorf("%w %s: it is at version %d, not %d", ErrConflict, name, have, base)
 }
 
-// existing refuses also what is not there.
-func (p *Saved) existing(name string, base int) error {
+// checkExisting is checkVersion, and refuses a pipeline that is not there.
+func (p *Saved) checkExisting(name string, base int) error {
 	if p == nil {
 		return notFound(name, nil)
 	}
-	return p.at(name, base)
+	return p.checkVersion(name, base)
 }
 
-// room refuses what would be one too many, and a name that an agent may not use.
-func (s *Store) room(p *Saved, author Author) error {
+// checkRoom refuses what would be one too many, and a name that an agent may not use.
+func (s *Store) checkRoom(p *Saved, author Author) error {
 	saved, _ := s.known()
 	own := 0
 	for _, other := range saved {
@@ -304,7 +304,7 @@ func (s *Store) room(p *Saved, author Author) error {
 // Remove removes a pipeline whose version is base, or [Any]. Its versions stay.
 func (s *Store) Remove(ctx context.Context, name string, base int) error {
 	return s.change(ctx, name, func(in place, p *Saved) error {
-		if err := p.existing(name, base); err != nil {
+		if err := p.checkExisting(name, base); err != nil {
 			return err
 		}
 		return in.remove(ctx, p)
@@ -314,7 +314,7 @@ func (s *Store) Remove(ctx context.Context, name string, base int) error {
 // Adopt makes an agent's pipeline one of all callers, if its version is base, or [Any].
 func (s *Store) Adopt(ctx context.Context, name string, base int) (v Version, err error) {
 	err = s.change(ctx, name, func(in place, p *Saved) (err error) {
-		if err := p.existing(name, base); err != nil {
+		if err := p.checkExisting(name, base); err != nil {
 			return err
 		}
 		if v = p.Version; p.Err != nil || !v.Private() {
@@ -335,7 +335,7 @@ func (v Version) adopted() Version {
 // errOutrun says that another gateway has changed the pipeline since it was looked at.
 var errOutrun = fmt.Errorf("%w: others are changing it at the same time", ErrConflict)
 
-// mostTries bounds the changes of one that others outrun.
+// mostTries is how often a change is tried while other gateways change the same pipeline.
 const mostTries = 5
 
 // change changes a pipeline while no other process does, and reads the places again. do is called again when another was faster.
@@ -383,7 +383,7 @@ func (s *Store) try(ctx context.Context, name string, do func(in place, p *Saved
 // load reads all places, of which one may be held. The caller has its turn.
 func (s *Store) load(ctx context.Context, held place) {
 	if s.shared != nil {
-		s.shared.first(ctx)
+		s.shared.refreshOnce(ctx)
 	}
 	old, _ := s.known()
 	now, saved := s.now(), map[string]*Saved{}

@@ -11,10 +11,10 @@ import (
 	"github.com/mcsh-dev/mcsh/store"
 )
 
-// Claim records that the run by continues the run id, unless another run does. holder is the run that continues it now: by,
-// the other one, or id itself while it is under way; it is empty if no run does or id is not kept. A claim outlasts by; only
-// release ends it. An empty by claims nothing. The error says that the shared store, which decides, cannot be reached.
-func (c *Caller) Claim(ctx context.Context, id, by string) (holder string, release func(), err error) {
+// Claim records that the run claimant continues the run id, unless another run does. holder is the run that continues it now:
+// claimant, the other one, or id itself while it is under way; it is empty if no run does or id is not kept. A claim outlasts its
+// claimant; only release ends it. An empty claimant claims nothing. The error says that the shared store, which decides, cannot be reached.
+func (c *Caller) Claim(ctx context.Context, id, claimant string) (holder string, release func(), err error) {
 	s, release := c.s, func() {}
 	defer func() { s.failed(err) }()
 	s.mu.Lock()
@@ -28,12 +28,12 @@ func (c *Caller) Claim(ctx context.Context, id, by string) (holder string, relea
 	case r.journal != nil:
 		s.mu.Unlock() // of a run that has ended nothing changes that is used below
 		defer s.mu.Lock()
-		return c.claimShared(ctx, r, by)
-	case r.continuedBy != "" || by == "":
+		return c.claimShared(ctx, r, claimant)
+	case r.continuedBy != "" || claimant == "":
 		return r.continuedBy, release, nil
 	}
-	r.continuedBy = by
-	return by, sync.OnceFunc(func() {
+	r.continuedBy = claimant
+	return claimant, sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.unlock()
 		r.continuedBy = ""

@@ -13,20 +13,20 @@ import (
 // missWait is how long Fetch waits for a run that the shared store does not have: another gateway writes it after its reply.
 const missWait = 5 * time.Second
 
-// Fetch brings a run of the caller here if another gateway keeps it, for the methods that read. under says that it is under way
+// Fetch brings a run of the caller here if another gateway keeps it, for the methods that read. running says that it is under way
 // there. A run whose gateway seems dead counts as ended. The error says that the shared store cannot be reached.
-func (c *Caller) Fetch(ctx context.Context, id string) (under bool, err error) {
+func (c *Caller) Fetch(ctx context.Context, id string) (running bool, err error) {
 	return c.fetch(ctx, id, deadAfter)
 }
 
 // TakeOver is [Caller.Fetch] for a run whose gateway is known to be dead: it counts as ended at once. A gateway that goes on with it all
 // the same makes no call any more that may change something.
-func (c *Caller) TakeOver(ctx context.Context, id string) (under bool, err error) {
+func (c *Caller) TakeOver(ctx context.Context, id string) (running bool, err error) {
 	return c.fetch(ctx, id, 0)
 }
 
 // fetch fetches a run, whose gateway is dead when it has written nothing for patience.
-func (c *Caller) fetch(ctx context.Context, id string, patience time.Duration) (under bool, err error) {
+func (c *Caller) fetch(ctx context.Context, id string, patience time.Duration) (running bool, err error) {
 	s := c.s
 	if s.o.Shared == nil || !runID.MatchString(id) || s.Has(id) {
 		return false, nil

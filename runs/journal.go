@@ -353,8 +353,8 @@ func (s *Store) Sync(ctx context.Context) error {
 
 func alone(err error) error { return fmt.Errorf("runs are kept by this gateway alone: %w", err) }
 
-// failed reports a failure of the shared store to the operator, whose details callers do not see: of others than damaged objects the
-// first one until something is written again.
+// failed reports a failure of the shared store to the operator; callers do not see its details. Each damaged object is reported, any
+// other failure only once until something is written again.
 func (s *Store) failed(err error) {
 	if err != nil && !errors.Is(err, context.Canceled) && (errors.Is(err, store.ErrDamaged) || !s.failing.Swap(true)) {
 		s.problem(err)

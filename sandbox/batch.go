@@ -218,7 +218,7 @@ func (b *batcher) through(ctx context.Context, jobs []stages.Job) (ended, next i
 // The faults of a batch whose output cannot be used.
 var (
 	errTooMuch = errors.New("its items write too much together")
-	errNotEach = errors.New("it has not one answer for each item")
+	errNotEach = errors.New("it does not have one answer for each item")
 )
 
 // answers returns what one process answers to jobs: to all of them, or, if the format says so, to the first of them.

@@ -93,7 +93,7 @@ func (p *Pool) wait(t *pooledWorker, rest time.Duration, start func(context.Cont
 	return !p.closed
 }
 
-// add is wait for who holds the lock.
+// add is [Pool.wait] for a caller that holds the lock.
 func (p *Pool) add(t *pooledWorker, rest time.Duration, start func(context.Context) error) {
 	taken := make(chan struct{})
 	if t.taken = taken; start != nil {

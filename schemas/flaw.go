@@ -40,7 +40,7 @@ const (
 	shownWords     = 20      // allowed types or values that a sentence lists
 )
 
-// words returns the allowed types or values, each once: all until the steps are spent, but those that are shown anyway.
+// words returns the allowed types or values, each once. When the steps are spent it returns only those that are shown.
 func (t teller) words(fl flaw) []string {
 	var words []string
 	seen := map[string]bool{}

@@ -335,8 +335,7 @@ func (a as) does() string {
 	return ", result as " + string(a)
 }
 
-// arguments makes the call's arguments of what flows in. They, what they are made of and the message count as what room
-// has.
+// arguments makes the call's arguments of the input. The arguments, the input and the message count in room.
 func (c *caller) arguments(ctx context.Context, in io.Reader, room *memory.Lease) (json.RawMessage, error) {
 	limit := c.r.deps.Limits.Input
 	input, more, err := readAll(in, limit, room)

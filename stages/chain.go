@@ -439,7 +439,7 @@ func (t *tape) lastWrite() {
 	}
 }
 
-// keepRest keeps what is left of all that out was to get, which takes no more.
+// keepRest keeps the rest of the output after its reader has stopped.
 func (t *tape) keepRest(rest io.Reader) {
 	if t != nil {
 		_, err := io.Copy(t.kept, rest)

@@ -57,7 +57,7 @@ type effectLog struct {
 	mu      sync.Mutex // also while an effect is written
 	out     io.Writer  // nil until the first; guarded by mu, as is everything below
 	end     func(string)
-	caused  bool  // this run has changed something, or may have
+	changed bool  // this run has changed something, or may have
 	results int64 // bytes of results and tasks
 	intents int   // the number of the last intent
 }
@@ -218,8 +218,8 @@ func lastOf(ctx context.Context, runs Runs, run string) (string, error) {
 // effectSize is what an effect takes in memory beside its key and its result.
 const effectSize = 256
 
-// follows reports whether there may be effects of earlier runs that this one must not repeat.
-func (l *effectLog) follows() bool { return l != nil && (len(l.earlier) > 0 || l.unknown != nil) }
+// hasEarlier reports whether there may be effects of earlier runs that this one must not repeat.
+func (l *effectLog) hasEarlier() bool { return l != nil && (len(l.earlier) > 0 || l.unknown != nil) }
 
 // notes reports whether an effect is noted before it is caused.
 func (l *effectLog) notes() bool { return l != nil && l.r.deps.Runs.Outlive() }
@@ -246,7 +246,7 @@ func (l *effectLog) answer(key, name string, at Place, each bool) (result []byte
 	}
 	if l.unknown != nil {
 		return nil, false, ofRun(Errorf(Denied, "find out what was changed (with a tool that reads), and do the rest in a pipeline without from",
-			"which calls were made before is not known (%w), and %s could repeat one", l.unknown, name))
+			"it is not known which calls were made before (%w), and %s could repeat one", l.unknown, name))
 	}
 	e, ok := l.find(key, at)
 	switch {
@@ -289,7 +289,7 @@ func (l *effectLog) begin(ctx context.Context, e pastEffect) (intent int, err er
 	l.mu.Unlock()
 	l.write(e)
 	if err := l.r.deps.Runs.Flush(ctx, l.r.record.id); err != nil {
-		l.write(pastEffect{Intent: e.Intent})
+		l.unmade(e.Intent)
 		return 0, ofRun(&Error{
 			Code: ServerUnavailable, Err: storeFailure{err}, Hint: "try again later",
 			Msg: "the call was not made, because it cannot be noted for runs that continue this one, in the store that gateways share",
@@ -311,12 +311,9 @@ func (l *effectLog) add(ctx context.Context, e pastEffect) {
 		return
 	}
 	e.Each, e.Item = itemOf(ctx).kept()
-	l.cause()
+	l.setChanged()
 	l.write(e)
 }
-
-// addShard adds the effects of a shard of a for_each, before it runs.
-func (l *effectLog) addShard(run string, each Place) { l.write(pastEffect{List: run, Each: each}) }
 
 // lacksShard reports whether the run that is continued had a shard of a for_each that is not among the known ones.
 func (l *effectLog) lacksShard(each Place, known map[int]shardLine) bool {
@@ -366,11 +363,11 @@ func (l *effectLog) ofOthers() bool {
 	return l.unknown != nil
 }
 
-// cause notes that this run has changed something, or may have.
-func (l *effectLog) cause() {
+// setChanged notes that this run has changed something, or may have.
+func (l *effectLog) setChanged() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.caused = true
+	l.changed = true
 }
 
 // kept returns the for_each whose items the run keeps, and the number of the item there.
@@ -413,7 +410,7 @@ func (l *effectLog) create() {
 }
 
 // close ends the log, and reports whether the run has changed something, or may have.
-func (l *effectLog) close() (caused bool) {
+func (l *effectLog) close() (changed bool) {
 	if l == nil {
 		return false
 	}
@@ -422,7 +419,7 @@ func (l *effectLog) close() (caused bool) {
 	if l.end != nil {
 		l.end("")
 	}
-	return l.caused
+	return l.changed
 }
 
 // maxNormal is the size of arguments up to which effects are compared as JSON values. Larger ones are compared as distinct

@@ -55,7 +55,7 @@ func (f *FromStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	return fromStep(src, stage, s.label.Kind), nil
 }
 
-// continued returns the run, or the last of those that continue it if they have the output of a stage and it has not.
+// continued returns the run if it has the output of a stage, else the last one that continues it.
 func (p storedRun) continued(ctx context.Context, stage int) (storedRun, error) {
 	if whole, _ := p.whole(stage); whole {
 		return p, nil

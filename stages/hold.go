@@ -98,8 +98,8 @@ func (h *effectHold) late() {
 	h.close(h.cause)
 }
 
-// limit ends what runs on after the end of the context around with the time of the run, where it need not finish: the stages of
-// an item, and the wait for a task. The caller has mu.
+// limit gives work that goes on after the end of the context around it the time of the run, unless it must finish: the stages
+// of an item, and the wait for a task, need not. The caller has mu.
 func (h *effectHold) limit() {
 	if h.call && !h.task {
 		return

@@ -31,9 +31,9 @@ func (b *buffer) reserve(n int) error {
 	return nil
 }
 
-// readAll reads at most limit bytes from in and reports whether there was more. The buffer counts as what room has.
-func readAll(in io.Reader, limit int64, room *memory.Lease) (data []byte, more bool, err error) {
-	b := buffer{lease: room}
+// readAll reads at most limit bytes from in and reports whether there was more. The buffer counts in lease.
+func readAll(in io.Reader, limit int64, lease *memory.Lease) (data []byte, more bool, err error) {
+	b := buffer{lease: lease}
 	if src, ok := in.(*meteredReader); ok && src.left() > 0 {
 		if err := b.reserve(int(min(int64(src.left()), limit) + 1)); err != nil { // one more for the read that sees the end
 			return nil, false, err

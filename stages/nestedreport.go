@@ -2,7 +2,7 @@ package stages
 
 import "slices"
 
-// nests has the report of a pipeline that a call runs in that of the stage. It grows until over is called.
+// nests adds the report of a pipeline that a call runs to the report of the stage. The former grows until over is called.
 func (m *Meter) nests(stages func() []StageReport) (over func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -64,15 +64,15 @@ func planOf(steps []*Step, within Nested, times int64, d Deps) []PlanStage {
 		}
 		stage.Branch, stage.Input = within.names()
 		for _, n := range s.own().Nested {
-			stage.Stages = append(stage.Stages, planOf(n.Steps, n, s.inner(n, times, l), d)...)
+			stage.Stages = append(stage.Stages, planOf(n.Steps, n, s.nestedRuns(n, times, l), d)...)
 		}
 		list = append(list, stage)
 	}
 	return list
 }
 
-// inner is how often the stages of n run at most where s runs as often as times says.
-func (s *Step) inner(n Nested, times int64, l Limits) int64 {
+// nestedRuns is how often the stages of n run at most where s runs as often as times says.
+func (s *Step) nestedRuns(n Nested, times int64, l Limits) int64 {
 	if n.Input {
 		return 1
 	}
@@ -94,7 +94,7 @@ func (s *Step) calls(times int64, l Limits) (n int64) {
 	}
 	for _, nested := range s.Nested {
 		for _, step := range nested.Steps {
-			n = min(n+step.calls(s.inner(nested, times, l), l), int64(l.Calls))
+			n = min(n+step.calls(s.nestedRuns(nested, times, l), l), int64(l.Calls))
 		}
 	}
 	return min(n, int64(l.Calls))

@@ -148,7 +148,7 @@ func (q *queue) ready(ctx context.Context) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
-		if q.err != nil || ctx.Err() != nil || q.handsOver() {
+		if q.err != nil || ctx.Err() != nil || q.handOver() {
 			return false
 		}
 		blocked := q.writing || len(q.items) > 0 && q.items[0].done || q.active > 0 && q.e.r.crowded()
@@ -159,8 +159,8 @@ func (q *queue) ready(ctx context.Context) bool {
 	}
 }
 
-// handsOver reports whether the items that have not begun are left to others. The caller has mu.
-func (q *queue) handsOver() bool {
+// handOver decides whether others run the items that have not begun, and reports that. The caller has mu.
+func (q *queue) handOver() bool {
 	switch {
 	case q.begun == 0:
 	case q.e.spreads:
@@ -183,7 +183,7 @@ func (q *queue) next() (*item, error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if limit := q.e.r.deps.Limits.Items; q.begun == limit {
+	if q.begun == q.e.r.deps.Limits.Items {
 		return nil, q.e.r.deps.Limits.tooMany()
 	}
 	if err := q.e.r.hold(int64(len(el.data))); err != nil {

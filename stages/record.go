@@ -441,14 +441,14 @@ type Runs interface {
 	// Share gives a run that is under way an output of an earlier one, and reports whether it is there.
 	Share(run, name, to, as string) bool
 
-	// Claim makes the run by the only one that continues a run, until it gives that up with release, and returns which
-	// one does: by, or the one that was first, or the run itself while it is under way. With an empty by it only tells;
-	// empty: none does, or there is no such run.
-	Claim(ctx context.Context, run, by string) (holder string, release func(), err error)
+	// Claim makes claimant the only run that continues a run, until release is called. It returns the holder of the claim:
+	// claimant, or the run that claimed it first, or the run itself while it is under way; empty if no run continues it, or there
+	// is no such run. An empty claimant claims nothing.
+	Claim(ctx context.Context, run, claimant string) (holder string, release func(), err error)
 
 	// Fetch brings a run here that another gateway has kept, so that the other methods find it, and reports whether it is
 	// still under way there.
-	Fetch(ctx context.Context, run string) (under bool, err error)
+	Fetch(ctx context.Context, run string) (running bool, err error)
 
 	// Flush returns when what was written to a run under way is where it outlives this process, if runs do. After an error
 	// another gateway may continue the run without it.
@@ -464,7 +464,7 @@ type Runs interface {
 	Outlive() bool
 
 	// Open returns an output, to be released after use. Without data it was not kept, and incomplete says why;
-	// without either the caller has no such run, or that no such output.
+	// with neither, the caller has no such run, or the run no such output.
 	Open(run, name string) (data *io.SectionReader, incomplete string, release func())
 }
 

@@ -62,7 +62,7 @@ func (e *each) shardCheck() *shardCheck {
 	return c
 }
 
-// add takes the item behind so many others.
+// add checks an item, behind so many others.
 func (c *shardCheck) add(before int, el element) error {
 	if lane, known := c.lanes[before]; known {
 		c.lane, c.sum = lane, sha256.New()
@@ -83,7 +83,7 @@ func (c *shardCheck) add(before int, el element) error {
 	return nil
 }
 
-// end fails where items of shards have not come.
+// end returns an error if the input has ended before all items of the known lanes.
 func (c *shardCheck) end() error {
 	for _, lane := range c.lanes {
 		return lane.unusable()

@@ -217,7 +217,7 @@ func (s *spreading) run(ctx context.Context, l *lane) (err error) {
 // it may make; they are reserved until it ends.
 func (s *spreading) submit(ctx context.Context, l *lane) (run string, calls int64, err error) {
 	if s.changes {
-		s.r.effects.cause()
+		s.r.effects.setChanged()
 	}
 	s.q.mu.Lock()
 	calls = max(1, (int64(s.r.deps.Limits.Calls)-s.r.calls.Load()-s.calls)/int64(s.shards))
@@ -255,7 +255,7 @@ func (s *spreading) store(ctx context.Context, l *lane, calls int64) (run string
 	}
 	s.log.shards.note(shardLine{l.before, len(l.items), p.id, l.start, l.sum})
 	if s.changes {
-		s.r.effects.addShard(p.id, s.m.step.place)
+		s.r.effects.write(pastEffect{List: p.id, Each: s.m.step.place})
 	}
 	if err := runs.Flush(ctx, s.r.record.id); err != nil { // else a continuation of this run could submit the items again
 		return "", storeError(err)
@@ -453,7 +453,7 @@ func (p Place) movedTo(stage Place) Place {
 	return Place(below).In(stage)
 }
 
-// encodeReport writes a report for decodeReport, which JSON cannot read.
+// encodeReport encodes a report for decodeReport, which JSON could not restore.
 func encodeReport(r StageReport) []byte {
 	var data bytes.Buffer
 	if err := gob.NewEncoder(&data).Encode(r); err != nil {

@@ -67,7 +67,7 @@ func (e *each) bindShards(s *Step, onward []*Step) error {
 	switch {
 	case e.changes && r.effects.lacksShard(s.place, known):
 		return Errorf(Denied, "find out what was changed (with a tool that reads), and do the rest in a pipeline without from",
-			"which items of the for_each workers have run is not known any more, and their calls could be repeated")
+			"it is no longer known which items of the for_each workers have run, and their calls could be repeated")
 	case r.deps.canSpread(s, onward, known != nil) && !(e.changes && r.effects.ofOthers()):
 		e.spreads, e.log.shards = true, r.newShardLog(s.place, known)
 		e.first = e.runsFirst()

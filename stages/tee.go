@@ -101,7 +101,7 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in i
 	h := headersOf(ctx)
 	h.out.copyOf(h.in)
 	var effect pastEffect
-	if t.Append && (r.effects.follows() || r.effects.notes()) {
+	if t.Append && (r.effects.hasEarlier() || r.effects.notes()) {
 		all := r.newSpool()
 		defer all.Close()
 		key, done, err := t.done(ctx, r, m, file, io.TeeReader(in, all))

@@ -254,7 +254,7 @@ type Trace struct {
 	Hops int // gateways that the call has gone through before this one
 }
 
-// ID is the id of the trace, or empty where Parent has not the form that W3C gives it: agents write it.
+// ID is the id of the trace, or empty where Parent does not have the form that W3C gives it: agents write it.
 func (t Trace) ID() string {
 	const start, end, least = 3, 35, 55 // 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 	if len(t.Parent) < least || t.Parent[start-1] != '-' || t.Parent[end] != '-' {

@@ -4,9 +4,9 @@
 //
 // # Decisions
 //
-//   - Of several writers of one name, one wins, in a single step of the store: a hard link in a directory: a rename
-//     would replace, and network file systems offer no other atomic step; a conditional write (If-None-Match: *) in S3. Both are
-//     tried when the store is opened, and a store that ignores them is refused.
+//   - Of several writers of one name, one wins, in a single step of the store. In a directory that is a hard link: a
+//     rename would replace, and network file systems offer no other atomic step. In S3 it is a conditional write (If-None-Match: *).
+//     Both are tried when the store is opened, and a store that ignores them is refused.
 //   - An answer can be lost after the step. The writer then finds an object and recognizes its own by the identity of the file, or
 //     by a random value in the metadata; ErrExists always means another writer.
 //   - A directory has plain files at the names of objects. An object that is being written is in the folder ~drafts, which is no name, and

@@ -172,8 +172,8 @@ func (s *S3) put(ctx context.Context, name string, data []byte) (err error) {
 	return err
 }
 
-// tryPut writes an object and reports whether to try again. Where the answer to an earlier attempt was lost, the server
-// finds its object in the way: the name of the writer tells.
+// tryPut writes an object and reports whether to try again. If the answer to an earlier attempt was lost, the
+// object is there already: the writer in its metadata shows that it is ours.
 func (s *S3) tryPut(ctx context.Context, writer, name string, data []byte, sha256Hex string) (again bool, _ error) {
 	options := minio.PutObjectOptions{UserMetadata: map[string]string{s3Writer: writer}, DisableContentSha256: true} // the hash is signed
 	options.SetMatchETagExcept("*")

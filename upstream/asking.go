@@ -33,8 +33,8 @@ func (a *asking) params(s *sessions.Session, token int64, members ...[]byte) jso
 	return s.ParamsWith(capabilities, a.call.Trace, token, append(members, a.answers...)...)
 }
 
-// ask answers a question of the older era. ctx ends when the server does not want the answer any more.
-func (a *asking) ask(ctx context.Context, q rpc.Question) (json.RawMessage, error) {
+// answerQuestion answers a question of the older era. ctx ends when the server does not want the answer any more.
+func (a *asking) answerQuestion(ctx context.Context, q rpc.Question) (json.RawMessage, error) {
 	if q.Unnamed {
 		a.exclusive.take()
 		a.conn.shared.unnamed.Store(true)
@@ -42,15 +42,15 @@ func (a *asking) ask(ctx context.Context, q rpc.Question) (json.RawMessage, erro
 	both, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	answer, err := a.answer(both, q.Method, q.Params)
+	answer, err := a.askCaller(both, q.Method, q.Params)
 	if a.ctx.Err() != nil {
 		return nil, rpc.ErrEnded
 	}
 	return answer, err
 }
 
-// answer asks the caller, and returns the result of the method. The clock of the call is paused meanwhile.
-func (a *asking) answer(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+// askCaller asks the caller, and returns the result of the method. The clock of the call is paused meanwhile.
+func (a *asking) askCaller(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	params = json.RawMessage(a.conn.hide(hideIn(a.session.Transport, string(params))))
 	if err := questions.Check(questions.By(a.call.Asker), method, params); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 type callerKey struct{}
 
-// ForCaller returns a context for the lists and calls of a caller, who can be asked through a; nil: who cannot. Without it, any
+// ForCaller returns a context for the lists and calls of a caller, who can be asked through a; nil: the caller cannot be asked. Without it, any
 // session with a server will do.
 func ForCaller(ctx context.Context, a *stages.Asker) context.Context {
 	return context.WithValue(ctx, callerKey{}, questions.By(a))

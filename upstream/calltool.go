@@ -90,7 +90,7 @@ func (sc *serverConn) callTool(ctx context.Context, t *toollist.Tool, call stage
 	if err != nil || call.Whole {
 		return res, withSignature(ctx, err, t)
 	}
-	sc.shapes.offer(t, res)
+	sc.shapes.sample(t, res)
 	return res, nil
 }
 
@@ -205,7 +205,7 @@ func sendCall(ctx context.Context, s *sessions.Session, c stages.Call, a *asking
 	empty(lease) // of the answer before, which asked something
 	r := &rpc.Request{Method: "tools/call", Name: t.Original, BeforeSend: c.MaySend, Lease: lease}
 	if s.Answers {
-		r.Ask = a.ask
+		r.Ask = a.answerQuestion
 	}
 	if c.Progress != nil {
 		r.Token = s.Tokens.Add(1)

@@ -19,7 +19,7 @@ func TestQuestionStopsClock(t *testing.T) {
 	params := json.RawMessage(`{"message":"who?","requestedSchema":{"type":"object"}}`)
 	for name, ask := range map[string]func(context.Context, *asking) (json.RawMessage, error){
 		"older era": func(_ context.Context, a *asking) (json.RawMessage, error) {
-			return a.ask(context.Background(), rpc.Question{Method: rpc.Elicitation, Params: params})
+			return a.answerQuestion(context.Background(), rpc.Question{Method: rpc.Elicitation, Params: params})
 		},
 		"newer era": func(ctx context.Context, a *asking) (json.RawMessage, error) {
 			return a.input(ctx, results.InputRequest{Method: rpc.Elicitation, Params: params})

@@ -75,8 +75,8 @@ func startOutput(t mcp.Transport) (text string) {
 	return text
 }
 
-// listing begins the error of a tool list that could not be read.
-const listing = "reading the tool list: "
+// listErrorPrefix begins the error of a tool list that could not be read.
+const listErrorPrefix = "reading the tool list: "
 
 // plainCause removes from a message what the SDK adds about its own work.
 func plainCause(err error) string {
@@ -85,7 +85,7 @@ func plainCause(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer within the time allowed for a start"
 	case wire != nil:
-		if strings.HasPrefix(err.Error(), listing) {
+		if strings.HasPrefix(err.Error(), listErrorPrefix) {
 			return "refused to list its tools: " + texts.Cut(wire.Message, 500)
 		}
 		return "refused the session: " + texts.Cut(wire.Message, 500)

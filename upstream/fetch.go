@@ -42,7 +42,7 @@ func (c *toolCache) read(s *sessions.Session, old *toollist.List) (*toollist.Lis
 	cut, err := pages(c.conn.pool.options.Tools, func(cursor string) (next string, err error) {
 		raw, err := s.List(ctx, "tools/list", cursor)
 		if err != nil {
-			return "", fmt.Errorf(listing+"%w", err)
+			return "", fmt.Errorf(listErrorPrefix+"%w", err)
 		}
 		if next, err = list.AddPage(raw, old); list.Cut != "" {
 			next = ""

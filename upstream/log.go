@@ -30,7 +30,7 @@ var levels = map[string]bool{
 // logLimiter bounds the lines of one server: ten a second, after a burst of a hundred.
 func logLimiter() rpc.Limiter { return rpc.Limiter{PerSecond: 10, Burst: 100} }
 
-// noteLog passes on a message of the server's log. It is too long, comes too fast, or has no level: it is left out.
+// noteLog passes on a message of the server's log. One that is too long, comes too fast or cannot be read is left out, and counted.
 func (sc *serverConn) noteLog(params []byte) {
 	if sc.pool.options.Log == nil {
 		return

@@ -133,7 +133,7 @@ func (p *Pool) ask(ctx context.Context, kind Kind, call stages.Call, method stri
 	send := func(lease *memory.Lease) query {
 		return query{Call: call, noun: kinds[kind].noun, send: func(ctx context.Context, s *sessions.Session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
 			empty(lease) // of the answer before, which asked something
-			r := &rpc.Request{Method: method, BeforeSend: c.MaySend, Lease: lease, Ask: a.ask, Params: a.params(s, 0, members...), Headers: sessions.WithTrace(nil, c.Trace)}
+			r := &rpc.Request{Method: method, BeforeSend: c.MaySend, Lease: lease, Ask: a.answerQuestion, Params: a.params(s, 0, members...), Headers: sessions.WithTrace(nil, c.Trace)}
 			if method != "completion/complete" {
 				r.Name = c.Name
 			}

@@ -125,7 +125,7 @@ func (a *asking) input(ctx context.Context, q results.InputRequest) (json.RawMes
 	if q.Method == questions.MethodRoots && a.session.Roots != nil {
 		return a.session.Roots, nil
 	}
-	answer, err := a.answer(ctx, q.Method, bytes.Clone(q.Params))
+	answer, err := a.askCaller(ctx, q.Method, bytes.Clone(q.Params))
 	switch {
 	case err == nil:
 		return answer, nil

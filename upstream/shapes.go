@@ -36,9 +36,9 @@ func newSampler() sampler {
 	return sampler{make(chan struct{}, sampleQueue), new(sync.Mutex), shape.Common()}
 }
 
-// offer takes a sample of a tool's result, if that can be of use. It never delays a call: samples are skipped while many
+// sample takes a sample of a tool's result, if that can be of use. It never delays a call: samples are skipped while many
 // wait.
-func (s *shapes) offer(t *toollist.Tool, r stages.Result) {
+func (s *shapes) sample(t *toollist.Tool, r stages.Result) {
 	if t.Declared().Known() || !s.wants(t) {
 		return
 	}

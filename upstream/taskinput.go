@@ -61,7 +61,7 @@ func (w *waiting) hold() {
 		w.held, w.letGo = nil, nil
 	}
 	if w.task != nil && !w.task.Inline && w.on != nil && w.on.Answers {
-		w.held = &rpc.Request{Task: w.task.ID, Ask: w.asking(w.life).ask}
+		w.held = &rpc.Request{Task: w.task.ID, Ask: w.asking(w.life).answerQuestion}
 		w.letGo = w.on.Transport.Hold(w.held)
 	}
 }

@@ -20,7 +20,7 @@ const (
 	activityName = "do"
 )
 
-// deadAfter is how long a worker may be silent before its job is another one's.
+// deadAfter is how long a worker may be silent before its job goes to another one.
 const deadAfter = 10 * time.Second
 
 // job is the workflow: one activity.

@@ -21,7 +21,7 @@ const (
 	beatEvery = 750 * time.Millisecond
 	// maxDetails is the largest size of the details of a beat.
 	maxDetails = 4 << 10
-	// moveAfter is when a job goes to another worker where one stops: it still asks for jobs for a moment.
+	// moveAfter is how long the job of a worker that stops waits for another one: the old one still asks for jobs for a moment.
 	moveAfter = 250 * time.Millisecond
 )
 

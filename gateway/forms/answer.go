@@ -53,7 +53,7 @@ func (f *Form) Check(content json.RawMessage) (json.RawMessage, error) {
 	value, err := decode(content)
 	answers, ok := value.(map[string]any)
 	if err != nil || !ok {
-		return nil, errors.New("the answers are no JSON object")
+		return nil, errors.New("the answers are not a JSON object")
 	}
 	left := len(answers)
 	for _, fd := range f.fields {
@@ -73,7 +73,7 @@ func (f *Form) Check(content json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	if left > 0 {
-		return nil, errors.New("there are answers to fields that the form has not")
+		return nil, errors.New("there are answers to fields that the form does not have")
 	}
 	return json.Marshal(answers)
 }
@@ -114,7 +114,7 @@ func choicesForm(options []string) error {
 func stringAnswer(s *schema, value any) error {
 	text, ok := value.(string)
 	if !ok {
-		return errors.New("the answer is no string")
+		return errors.New("the answer is not a string")
 	}
 	if options := s.options(); options != nil && !slices.Contains(options, text) {
 		return errors.New("the answer is none of the choices")
@@ -139,7 +139,7 @@ func within(of string, n int, least, most *int) error {
 func numberAnswer(s *schema, value any) error {
 	n, ok := rational(value)
 	if !ok {
-		return errors.New("the answer is no number")
+		return errors.New("the answer is not a number")
 	}
 	for _, bound := range []struct {
 		limit *json.Number
@@ -157,7 +157,7 @@ func numberAnswer(s *schema, value any) error {
 
 func integerAnswer(s *schema, value any) error {
 	if n, ok := rational(value); !ok || !n.IsInt() {
-		return errors.New("the answer is no integer")
+		return errors.New("the answer is not an integer")
 	}
 	return numberAnswer(s, value)
 }
@@ -192,7 +192,7 @@ func booleanAnswer(_ *schema, value any) error {
 func arrayAnswer(s *schema, value any) error {
 	list, ok := value.([]any)
 	if !ok {
-		return errors.New("the answer is no list of choices")
+		return errors.New("the answer is not a list of choices")
 	}
 	options := s.choices().options()
 	for _, v := range list {

@@ -104,7 +104,7 @@ func Read(raw json.RawMessage, clean func(string) string) (*Form, error) {
 	})
 	for _, name := range top.Required {
 		if wrong == nil && !f.has(name) {
-			wrong = fmt.Errorf("the form requires a field %.100q that it has not", name)
+			wrong = fmt.Errorf("the form requires a field %.100q that it does not have", name)
 		}
 	}
 	if wrong != nil {

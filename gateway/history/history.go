@@ -9,8 +9,8 @@
 //   - Gateways that share a store show each other's finished runs: each writes every two seconds those that have ended, and reads
 //     those of others while somebody looks. Runs wait for a store that fails, as long as they are known here. Live runs are shown, and
 //     cancelled, only where they run, except durable ones: those belong to no gateway.
-//   - The next holder of a name does not see the runs of the holder before. A restart forgets who has lost access: that gateway shows
-//     the next holder, as long as runs are kept, the runs that were written before.
+//   - The next holder of a name does not see the runs of the holder before. A restarted gateway does not know who has lost access:
+//     it shows the next holder the runs that were written before, as long as they are kept.
 //   - Nobody waits for a reader: one that is slow sees the latest state.
 package history
 

@@ -79,7 +79,7 @@ type sharing struct {
 	ended map[string]time.Time // identities that have lost access, and when
 }
 
-// share has an ended run written behind; the caller has mu.
+// share has an ended run written to the shared store, in the background; the caller has mu.
 func (h *History) share(r *Run) {
 	if h.shared != nil {
 		r.unwritten = true
@@ -186,7 +186,7 @@ func (s *sharing) begin(ctx context.Context) error {
 
 func (s *sharing) end() { s.turn <- struct{}{} }
 
-// endUser has the runs of an identity hidden that other gateways have written, or write before they know; the caller has mu.
+// endUser hides the runs of an identity that other gateways have written, or write before they know of its end; the caller has mu.
 func (s *sharing) endUser(user string, keptFor time.Duration) {
 	maps.DeleteFunc(s.ended, func(_ string, at time.Time) bool { return time.Since(at) > keptFor+2*endLag })
 	s.ended[user] = time.Now()

@@ -112,8 +112,8 @@ type Outcome struct {
 	Failure *Failure `json:",omitempty"`
 }
 
-// check says what no worker that means well reports. Counts below zero would turn back those of the gateway, which only
-// grow.
+// check returns an error for an outcome that no honest worker reports. Counts below zero would lower those of the gateway, which
+// must only grow.
 func (o Outcome) check() error {
 	if len(o.Usage) > MaxCommands {
 		return protocolError("what %d commands have used", len(o.Usage))

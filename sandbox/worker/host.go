@@ -37,8 +37,8 @@ const (
 	cleanTries   = 100      // of removing a scratch directory, tick apart
 )
 
-// silence is how long the gateway may say nothing, which pings: then it has vanished without a sign, on another machine or
-// behind an engine that was restarted.
+// silence is how long the gateway, which sends pings, may say nothing. Then it is gone: its machine may have failed, or the engine
+// in between was restarted.
 const silence = 3 * wire.Silence
 
 var errGatewayGone = errors.New("the gateway is gone")

@@ -199,7 +199,7 @@ func (k *kept) lost(p *process) {
 	k.exits <- p
 }
 
-// hangUp ends the applet because what it says of p has no reader.
+// hangUp ends the applet because the output of p has no reader.
 func (k *kept) hangUp(p *process) {
 	k.mu.Lock()
 	working := k.now == p

@@ -30,14 +30,12 @@ type run struct {
 	flushAfter int // ticks until those that may have failed first are killed too
 }
 
-// Ticks of waiting for the exit of commands that came before one that has failed: they may be the real cause. And
-// looks at memory between two at the scratch directories.
 const (
-	causeTicks = 5
-	diskTicks  = 5
+	causeTicks = 5 // of waiting for the exit of commands before one that has failed: they may be the real cause
+	diskTicks  = 5 // looks at memory between two at the scratch directories
 )
 
-// start starts all commands, the last failure is returned; those before it are left running.
+// start starts the commands in their order, up to the first that fails: it returns that failure, and those before keep running.
 func (r *run) start() *wire.Failure {
 	r.kills = oomKills()
 	var src io.Reader = r.stream

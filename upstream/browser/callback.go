@@ -72,7 +72,7 @@ func (l *Listener) Close() error {
 	return errors.Join(errs...)
 }
 
-// Wait serves browsers until one comes with the right redirected address, and returns that address. Everything else is not there.
+// Wait serves browsers until one comes with the right redirected address, and returns that address. It answers every other request with 404.
 // It returns the cause of ctx if that ends before. Wait is called once, and closes the listener.
 func (l *Listener) Wait(ctx context.Context, right func(address string) bool) (string, error) {
 	ctx, stop := context.WithCancelCause(ctx)

@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -132,13 +131,12 @@ func decodeStrict[T any](value json.RawMessage, known ...string) (v T, err error
 		if !slices.Contains(known, key) {
 			return v, unknownKey(key, known)
 		}
+		member, err := json.Marshal(map[string]json.RawMessage{key: all[key]})
+		if err != nil || json.Unmarshal(member, &v) != nil {
+			return v, fmt.Errorf("%s cannot be %s", key, kindOf(all[key]))
+		}
 	}
-	err = json.Unmarshal(value, &v)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		member, _, _ := strings.Cut(wrong.Field, ".")
-		return v, fmt.Errorf("%s cannot be %s", member, kindOf(all[member]))
-	}
-	return v, err
+	return v, nil
 }
 
 func unknownKey(key string, known []string) error {

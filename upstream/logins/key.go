@@ -68,9 +68,9 @@ func (k *keys) fromKeyring(ctx context.Context, id string) ([]byte, error) {
 	return key, nil
 }
 
-// choose returns the header and the key for the next content of a file. A file without logins has no key, so that a lost one
-// stops nobody. A key file counts for each other file. Otherwise the file stays as it is, or gets a new key in the keyring, or
-// none.
+// choose returns the header and the key for the next content of a file. A file without logins gets no key, so that a
+// lost one stops nobody. For any other the key file is used, if there is one. Otherwise the file keeps its key, or gets a new one in
+// the keyring, or none.
 func (k *keys) choose(ctx context.Context, now *header, empty, some bool) (header, []byte, error) {
 	switch {
 	case !some:

@@ -114,8 +114,8 @@ func (o *shared) read(ctx context.Context, newest bool) ([]Login, error) {
 	return last.logins, nil
 }
 
-// lateAfter returns what ends the wait of a reader that has something older: at once while readings fail. It is nil if that must not be
-// used.
+// lateAfter returns a channel that ends the wait of a reader that has an older list: at once while readings fail. It is nil if the older
+// list must not be used.
 func (o *shared) lateAfter() <-chan time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -182,7 +182,7 @@ func (s *Store) change(ctx context.Context, edit func([]Login) ([]Login, error))
 		return list, err
 	})
 	if err == nil {
-		s.saved(list)
+		s.forgetSaved(list)
 	}
 	return err
 }
@@ -228,8 +228,8 @@ func (s *Store) saveLater(old, fresh Login) {
 	})
 }
 
-// saved forgets what the place, with these logins now, has or no longer needs.
-func (s *Store) saved(list []Login) {
+// forgetSaved forgets unsaved logins that the list has by now, or that were replaced in it.
+func (s *Store) forgetSaved(list []Login) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unsaved = slices.DeleteFunc(s.unsaved, func(u unsaved) bool {

@@ -99,7 +99,7 @@ func (p *SignIns) open(id string) *SignIn {
 // showStart shows the button. It changes nothing: programs that look at links open it, too.
 func (p *SignIns) showStart(w http.ResponseWriter, r *http.Request) {
 	s := p.open(r.URL.Query().Get(idField))
-	if s == nil || !s.binds(r) {
+	if s == nil || !s.canBindTo(r) {
 		show(w, http.StatusNotFound, nothing)
 		return
 	}
@@ -129,7 +129,7 @@ func (p *SignIns) start(w http.ResponseWriter, r *http.Request) {
 // callback takes the answer of the issuer, if it comes with the browser that the sign-in is bound to.
 func (p *SignIns) callback(w http.ResponseWriter, r *http.Request) {
 	s := p.withState(r.URL.Query().Get("state"))
-	if s == nil || !s.bound(r) || !s.attempt.Answers("?"+r.URL.RawQuery) {
+	if s == nil || !s.isBoundTo(r) || !s.attempt.Answers("?"+r.URL.RawQuery) {
 		show(w, http.StatusNotFound, nothing)
 		return
 	}
@@ -172,20 +172,20 @@ func (s *SignIn) cookie() string {
 // secure reports whether browsers reach the page by https.
 func (s *SignIn) secure() bool { return strings.HasPrefix(s.Address, "https://") }
 
-// bound reports whether a request comes from the browser that the sign-in is bound to.
-func (s *SignIn) bound(r *http.Request) bool {
+// isBoundTo reports whether a request comes from the browser that the sign-in is bound to.
+func (s *SignIn) isBoundTo(r *http.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	given, err := r.Cookie(s.cookie())
 	return err == nil && s.browser != "" && subtle.ConstantTimeCompare([]byte(given.Value), []byte(s.browser)) == 1
 }
 
-// binds reports whether the sign-in is not bound to another browser.
-func (s *SignIn) binds(r *http.Request) bool {
+// canBindTo reports whether the sign-in is bound to no other browser than that of a request.
+func (s *SignIn) canBindTo(r *http.Request) bool {
 	s.mu.Lock()
 	free := s.browser == ""
 	s.mu.Unlock()
-	return free || s.bound(r)
+	return free || s.isBoundTo(r)
 }
 
 // bind binds the sign-in to a browser, and reports whether it is bound to this one.
@@ -198,7 +198,7 @@ func (s *SignIn) bind(w http.ResponseWriter, r *http.Request) bool {
 	value := s.browser
 	s.mu.Unlock()
 	if !free {
-		return s.bound(r)
+		return s.isBoundTo(r)
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name: s.cookie(), Value: value, Path: "/", MaxAge: int(lifetime.Seconds()), HttpOnly: true, Secure: s.secure(),

@@ -329,7 +329,7 @@ func (p *SignIns) Finish(ctx context.Context, id, address string) (logins.Login,
 	return p.Wait(ctx, id)
 }
 
-// complete changes the redirected address for a login, once. Its caller may go meanwhile: the code in it cannot be used again.
+// complete exchanges the redirected address for a login, once. Its caller may go away meanwhile: the code in it cannot be used again.
 func (p *SignIns) complete(s *SignIn, address string) {
 	s.mu.Lock()
 	first := !s.ending && !s.ended

@@ -113,7 +113,7 @@ func (s *signing) check(login logins.Login) error {
 }
 
 // allows reports whether a request gets the token of a login: its address is in the resource of the login. The address for
-// messages gets the token too, which the server of the stream has, and which names it on its own origin.
+// messages gets the token too: the server of the stream, which has the token, names that address on its own origin.
 func (s *signing) allows(login logins.Login, req *http.Request) bool {
 	to := req.URL.String()
 	return !s.plain && (signin.Covers(login.Resource, to) || s.messages != "" && to == s.messages)

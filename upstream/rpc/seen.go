@@ -10,8 +10,8 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// AnswerMessage is the answer to a request as the protocol writes it, for somebody who looks at it. Of an error that is none of the
-// server's it says what it is.
+// AnswerMessage is the answer to a request as the protocol writes it, for somebody who looks at it. Of an error that did not come
+// from the server it has only the text.
 func AnswerMessage(id int64, result json.RawMessage, err error) []byte {
 	b := append([]byte(`{"jsonrpc":"2.0","id":`), strconv.FormatInt(id, 10)...)
 	if err == nil {

@@ -48,7 +48,7 @@ func (f *Feed) join(ctx context.Context, uri string) *rpc.Failure {
 		b := &batch{f: f, wake: make(chan struct{}, 1), uris: map[string]bool{}, joining: map[string]chan *rpc.Failure{}}
 		if !f.start(b.run) {
 			f.mu.Unlock()
-			return f.errEnded()
+			return errEnded()
 		}
 		i = len(f.batches)
 		f.batches = append(f.batches, b)
@@ -264,7 +264,7 @@ func (b *batch) listen(uris []string) *listen {
 	run := func() {
 		defer close(l.over)
 		defer lease.Close()
-		l.failure = f.errEnded()
+		l.failure = errEnded()
 		f.during(func() {
 			if _, l.failure = f.s.Transport.Request(ctx, r); l.failure == nil { // the server has ended it
 				l.failure = &rpc.Failure{Err: rpc.ErrClosed}
@@ -272,7 +272,7 @@ func (b *batch) listen(uris []string) *listen {
 		})
 	}
 	if !f.start(run) {
-		l.failure = f.errEnded()
+		l.failure = errEnded()
 		close(l.over)
 	}
 	return l

@@ -89,7 +89,7 @@ func (f *Feed) during(request func()) {
 }
 
 // errEnded is the failure of a subscription on a session that has ended.
-func (f *Feed) errEnded() *rpc.Failure { return &rpc.Failure{Err: rpc.ErrClosed, Lost: true} }
+func errEnded() *rpc.Failure { return &rpc.Failure{Err: rpc.ErrClosed, Lost: true} }
 
 // answered is a failure with an error of the protocol, as if the server had sent it.
 func answered(code int64, text string) *rpc.Failure {
@@ -105,7 +105,7 @@ func (f *Feed) Subscribe(ctx context.Context, c stages.Call) *rpc.Failure {
 	failure := f.ask(ctx, c)
 	f.count(-1)
 	if failure != nil {
-		f.rest()
+		f.endUnneeded()
 	}
 	return failure
 }
@@ -151,7 +151,7 @@ func (f *Feed) Unsubscribe(uri string) {
 	f.mu.Lock()
 	delete(f.uris, uri)
 	f.mu.Unlock()
-	f.rest()
+	f.endUnneeded()
 }
 
 // count counts requests to subscribe.
@@ -182,7 +182,7 @@ func (f *Feed) stand(ctx context.Context, t *remote.Transport) (*standing, *rpc.
 			f.standing = nil
 			end()
 			f.mu.Unlock()
-			return nil, f.errEnded()
+			return nil, errEnded()
 		}
 	}
 	f.mu.Unlock()
@@ -220,8 +220,8 @@ func (f *Feed) keepStanding() {
 	f.kept = true
 }
 
-// rest ends the standing stream if nobody needs it.
-func (f *Feed) rest() {
+// endUnneeded ends the standing stream if nobody needs it.
+func (f *Feed) endUnneeded() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.s.touch()

@@ -64,8 +64,8 @@ func (t *Target) Begin(ctx context.Context, redirectURI string) (*Attempt, error
 // errState is the error of an address with the state of another sign-in.
 var errState = errors.New("the address does not belong to this sign-in: its state is another one")
 
-// Finish changes the address that the browser was redirected to for a login. An address of another sign-in is refused and
-// changes nothing: the right one may still come.
+// Finish exchanges the address that the browser was redirected to for a login. An address of another sign-in is refused, and the
+// right one may still come.
 func (a *Attempt) Finish(ctx context.Context, redirected string) (logins.Login, error) {
 	code, err := a.code(redirected)
 	if err != nil {
