@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxToken is the length of the longest accepted token in bytes: large companies issue tokens of some thousand.
-	maxToken = 16 << 10
+	// MaxToken is the length of the longest accepted token in bytes: those of large companies have several thousand.
+	MaxToken = 16 << 10
 	// retryAfter is the Retry-After header, in seconds, if a token cannot be checked at present.
 	retryAfter = 5
 	// nameExtra is the key of an identity's name in the extras of the SDK's TokenInfo.
@@ -126,7 +126,7 @@ func LimitOf(ctx context.Context) (groups []string, limited bool) {
 	return GroupsOf(sdk.TokenInfoFromContext(ctx))
 }
 
-// Unlimited passes requests to next, but not those of callers who are limited to groups: it is about all servers.
+// Unlimited passes requests to next, which is about all servers, and refuses those of callers who are limited to groups.
 func Unlimited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, limited := LimitOf(r.Context()); limited {
@@ -230,8 +230,8 @@ func bearer(r *http.Request) (string, *Refusal) {
 	switch {
 	case !strings.EqualFold(scheme, "Bearer"):
 		return "", Invalid("the Authorization header is of another scheme than Bearer", form)
-	case len(token) > maxToken:
-		return "", Invalid(fmt.Sprintf("the token is longer than %d bytes", maxToken), "")
+	case len(token) > MaxToken:
+		return "", Invalid(fmt.Sprintf("the token is longer than %d bytes", MaxToken), "")
 	case token == "":
 		return "", Invalid("the Authorization header holds no token", form+"; the variable that the client takes it from may not be set")
 	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }):

@@ -93,13 +93,13 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 		return nil, nil
 	}
 	shown := &shown{settings: s, source: source, parts: x}
-	trials, news := &trials{shown: shown, replies: newReplies(s.shares.runs)}, &noted{pool: x.parts.upstream, news: func() {}}
+	trials, protocol := &trials{shown: shown, replies: newReplies(s.shares.runs)}, &noted{pool: x.parts.upstream, changed: func() {}}
 	o := ui.Options{
 		About: source.Gateway, Results: c.results, Activity: shown, Servers: consoleServers{shown}, Tools: shown, Offers: shown,
 		Acted: func(who, path string) {
 			x.log.Info("an operator acts in the console", zap.String("caller", who), zap.String("path", path))
 		},
-		Runs: source, Playground: trials, Protocol: news, System: shown, Memory: s.shares.sessions,
+		Runs: source, Playground: trials, Protocol: protocol, System: shown, Memory: s.shares.sessions,
 		Preview: func(ctx context.Context, data io.Reader, characters int) (string, error) {
 			result, err := preview.Preview(ctx, data, preview.Options{Chars: characters})
 			return result.Text, err
@@ -113,14 +113,14 @@ func newConsole(ctx context.Context, c consoleFlags, s settings, source *control
 	}
 	console, err := ui.New(o)
 	if err == nil {
-		news.news, trials.console = func() { console.Changed("protocol") }, console
+		protocol.changed, trials.console = func() { console.Changed("protocol") }, console
 		go shown.follow(ctx, console)
 	}
 	return console, err
 }
 
-// apart begins the paths that are no pages.
-var apart = []string{"mcp", "healthz", "readyz", "metrics", "oauth", "control", ".well-known"}
+// otherPaths are the first elements of paths that are not pages.
+var otherPaths = []string{"mcp", "healthz", "readyz", "metrics", "oauth", "control", ".well-known"}
 
 // withConsole adds the pages to the paths of h, if there are any.
 func (l *listenFlags) withConsole(console *ui.Console, guard *auth.Guard, h http.Handler) http.Handler {
@@ -133,7 +133,7 @@ func (l *listenFlags) withConsole(console *ui.Console, guard *auth.Guard, h http
 	pages := console.Handler(ui.Door{Base: base, Guard: guard, Issuer: l.auth.people(guard), Public: l.auth.public})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-		if slices.Contains(apart, first) {
+		if slices.Contains(otherPaths, first) {
 			h.ServeHTTP(w, r)
 			return
 		}
@@ -180,7 +180,7 @@ func (s shares) shown() []ui.Share {
 		return ui.Share{Name: name, Used: m.Used(), Most: m.Limit()}
 	}
 	return []ui.Share{
-		share("Results", s.results), share("Messages", s.bodies), share("Outputs", s.runs),
+		share("Results", s.results), share("Bodies", s.bodies), share("Runs", s.runs),
 		share("Catalogs", s.catalogs), share("Sessions", s.sessions), share("Schemas", s.schemas),
 	}
 }

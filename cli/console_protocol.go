@@ -21,8 +21,8 @@ const (
 
 // noted are the last messages between the gateway and its servers, while somebody asks for them.
 type noted struct {
-	pool *upstream.Pool
-	news func()
+	pool    *upstream.Pool
+	changed func()
 
 	mu    sync.Mutex
 	list  []ui.Message
@@ -67,7 +67,7 @@ func (n *noted) note(m upstream.Message) {
 		n.bytes -= len(n.list[0].Text)
 		n.list = n.list[1:]
 	}
-	n.news()
+	n.changed()
 }
 
 // envelope reads what a message is from its text, which may be cut: its members come in any order.

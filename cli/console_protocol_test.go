@@ -13,7 +13,7 @@ import (
 // TestNoted: messages are noted only while somebody looks, and within their bounds.
 func TestNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &noted{pool: mcptest.Pool(t, nil), news: func() {}}
+		n := &noted{pool: mcptest.Pool(t, nil), changed: func() {}}
 		m := upstream.Message{Server: "s", Text: `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"x":"` + strings.Repeat("x", 5000)}
 		n.note(m)
 		if got := n.Messages(t.Context()); len(got) != 0 {

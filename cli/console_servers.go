@@ -18,7 +18,7 @@ func (s consoleServers) Servers(ctx context.Context) []ui.ServerState {
 		return ui.ServerState{
 			Name: l.Server, Status: l.Status, Where: l.Where, Transport: l.Transport, Protocol: l.Protocol, Started: l.Started, Tools: l.Tools,
 			SignIn: l.SignIn, Stderr: l.Stderr, Own: l.Transport == "built in", Changed: l.Untrusted, Why: l.why, Hint: l.hint,
-			Calls: l.Calls, Errors: l.Errors, Half: l.Half, Most: l.Most,
+			Calls: l.Calls, Errors: l.Errors, P50: l.P50, P95: l.P95,
 		}
 	})
 }

@@ -44,7 +44,7 @@ func (l *look) detail(v control.Viewer) control.ServerDetail {
 	d := control.ServerDetail{
 		Server:    control.Server{Name: l.Server, Status: l.Status, Code: string(l.Code), Where: l.Where},
 		Transport: l.Transport, Protocol: l.Protocol, SignIn: l.SignIn, Changed: l.Untrusted,
-		Calls: l.Calls, Errors: l.Errors, P50: milliseconds(l.Half), P95: milliseconds(l.Most),
+		Calls: l.Calls, Errors: l.Errors, P50: milliseconds(l.P50), P95: milliseconds(l.P95),
 	}
 	if l.Tools >= 0 {
 		d.Tools = &l.Tools

@@ -77,7 +77,7 @@ func (g *gatewayFlags) find(ctx context.Context, p *program) (map[string]*contro
 	}
 	found, err := control.Find(state)
 	if err != nil && len(found) == 0 {
-		return nil, configError("name another state directory with --state, or let the right user own this one", err)
+		return nil, configError("name another state directory with --state, or correct the owner or the mode of this one", err)
 	}
 	if err != nil {
 		fmt.Fprintf(p.stderr, "warning: %v\n", err)

@@ -131,7 +131,7 @@ func (p *program) login(ctx context.Context, o *loginOptions, args []string) err
 	if at < 0 && wrong != nil {
 		return configError("fix the configuration first", wrong)
 	}
-	if err := personSigns(servers, at, args[0]); err != nil {
+	if err := checkPersonSignsIn(servers, at, args[0]); err != nil {
 		return err
 	}
 	login, err := p.loginTo(ctx, o, store, *servers[at].Endpoint)
@@ -148,8 +148,8 @@ func (p *program) login(ctx context.Context, o *loginOptions, args []string) err
 // worksWithout says that a server needs no sign-in.
 const worksWithout = "this server works without a sign-in"
 
-// personSigns returns the error of a server that nobody signs in to; at is its place among the servers.
-func personSigns(servers []upstream.Server, at int, name string) error {
+// checkPersonSignsIn returns the error of a server that nobody signs in to; at is its place among the servers.
+func checkPersonSignsIn(servers []upstream.Server, at int, name string) error {
 	if at < 0 {
 		names := convert(servers, func(s upstream.Server) string { return s.Name })
 		return usageError(didYouMean("did you mean %s?", name, names, "the configuration has "+cmp.Or(strings.Join(names, ", "), "no server")),

@@ -107,7 +107,7 @@ func TestLoginReal(t *testing.T) {
 		arrived = true
 	})
 	if status := run(ctx, []string{"login", "box"}, strings.NewReader(""), io.Discard, screen, p.env); status != 0 ||
-		!strings.Contains(screen.String(), "of 2 gateways running with this state directory, 2 with") {
+		!strings.Contains(screen.String(), "2 of 2 gateways with this state directory have") {
 		t.Fatalf("status %d: %s", status, screen.String())
 	}
 	store := p.store()

@@ -56,7 +56,7 @@ func (p *program) listLogins(ctx context.Context, g *gatewayFlags) error {
 		return nil
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(p.stderr, "nobody has signed in to any server; mcsh login SERVER does")
+		fmt.Fprintln(p.stderr, "nobody has signed in to any server; to sign in, run mcsh login SERVER")
 		return nil
 	}
 	rows := convert(list, func(l control.Login) []string {
@@ -203,8 +203,8 @@ func (p *program) sayGateways(ctx context.Context, s settings, server string) {
 			n++
 		}
 	}
-	fmt.Fprintf(p.stderr, "of %s running with this state directory, %d with a server of this name: the sign-in counts from the next call on\n",
-		texts.Count(len(clients), "gateway"), n)
+	fmt.Fprintf(p.stderr, "%d of %s with this state directory have a server of this name; the sign-in counts from the next call on\n",
+		n, texts.Count(len(clients), "gateway"))
 }
 
 // logoutOptions are the flags of mcsh logout.

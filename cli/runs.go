@@ -34,7 +34,7 @@ type runDetail struct {
 
 // runStates are the states of runs that --only takes, with their words for people.
 var runStates = map[string]string{
-	control.RunLive: "running", control.RunAsking: "asking", control.RunOK: "ok", control.RunFailed: "failed",
+	control.RunRunning: "running", control.RunAsking: "asking", control.RunOK: "ok", control.RunFailed: "failed",
 	control.RunCancelled: "cancelled", control.RunTimedOut: "timed out",
 }
 
@@ -91,7 +91,7 @@ func (p *program) listRuns(ctx context.Context, g *gatewayFlags, f control.RunFi
 	} else if len(found) > 0 {
 		fmt.Fprint(p.text, runTable(found, len(lists) > 1, time.Now(), p.columns(p.stdout)))
 	} else if len(errs) == 0 {
-		fmt.Fprintln(p.stderr, "no such run is known")
+		fmt.Fprintln(p.stderr, "no run is known")
 	}
 	return p.printErrors(ctx, errs)
 }
@@ -124,7 +124,7 @@ func (g *gatewayFlags) oneRun(ctx context.Context, p *program, args []string, li
 	if request == "" {
 		var f control.RunFilter
 		if live {
-			f.States = []string{control.RunLive, control.RunAsking}
+			f.States = []string{control.RunRunning, control.RunAsking}
 		}
 		lists, errs, err := g.runs(ctx, p, f)
 		if err == nil {
@@ -138,7 +138,7 @@ func (g *gatewayFlags) oneRun(ctx context.Context, p *program, args []string, li
 		case live && len(all) == 0:
 			return runDetail{}, &failure{exitFailed, errors.New("no run is live"), "mcsh runs ls lists those that have ended"}
 		case len(all) == 0:
-			return runDetail{}, &failure{exitFailed, errors.New("no such run is known"), "mcsh runs ls lists all"}
+			return runDetail{}, &failure{exitFailed, errors.New("no run is known"), "mcsh runs ls lists all"}
 		case live && len(all) > 1:
 			return runDetail{}, usageError("name one of them; mcsh runs ls lists them", "%s are live", texts.Count(len(all), "run"))
 		}

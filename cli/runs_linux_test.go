@@ -50,7 +50,7 @@ func TestRuns(t *testing.T) {
 	c := newControlTest(t)
 	s := c.serve()
 	here := []string{"--state", c.state}
-	if out, errs := c.plainRun(exitOK, "runs", "ls"); out != "" || !strings.Contains(errs, "no such run is known") {
+	if out, errs := c.plainRun(exitOK, "runs", "ls"); out != "" || !strings.Contains(errs, "no run is known") {
 		t.Errorf("got %q, %q", out, errs)
 	}
 	s.call(2, `[{"type":"tool","server":"demo","name":"get_customer","args":{"id":"c-001"}},{"type":"preview"},{"type":"tool","server":"demo","name":"slow","args":{"ms":1}}]`)
@@ -86,7 +86,7 @@ func TestRuns(t *testing.T) {
 	}
 	eventually(t, "a call of the live run", func() (string, bool) {
 		shown := fmt.Sprint(c.run(exitOK, "runs", append([]string{"show", live}, here...)...))
-		return shown, strings.Contains(shown, "state:"+control.RunLive) && strings.Contains(shown, "calls:1")
+		return shown, strings.Contains(shown, "state:"+control.RunRunning) && strings.Contains(shown, "calls:1")
 	})
 	waiting := prepare(t, c.binary, append([]string{"runs", "wait", live}, here...)...) // it may begin after the end of the run
 	if err := waiting.Start(); err != nil {

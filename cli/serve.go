@@ -224,7 +224,7 @@ func (p *program) stdioSession(ctx context.Context, server *mcp.Server, a answer
 // greetTerminal explains a server that waits on a terminal.
 func (p *program) greetTerminal(instead string) {
 	if isTerminal(p.stdin) {
-		fmt.Fprintf(p.stderr, "mcsh: it waits for messages of an MCP client on standard input, which is a terminal; Ctrl-D ends it\nhint: %s\n", instead)
+		fmt.Fprintf(p.stderr, "mcsh: waiting for messages of an MCP client on standard input, which is a terminal; Ctrl-D ends it\nhint: %s\n", instead)
 	}
 }
 

@@ -124,7 +124,7 @@ func (s *signIns) server(ctx context.Context, name string, scopes []string) (sig
 	}
 	servers := s.servers.Configured(ctx)
 	at := slices.IndexFunc(servers, func(one upstream.Server) bool { return one.Name == name })
-	if err := personSigns(servers, at, name); err != nil {
+	if err := checkPersonSignsIn(servers, at, name); err != nil {
 		return signin.Server{}, err
 	}
 	if bad := slices.IndexFunc(scopes, func(scope string) bool { return !signin.ValidScope(scope) }); bad >= 0 || len(scopes) > logins.MaxScopes {

@@ -15,8 +15,8 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/flock"
 )
 
-// name is the name of the directory in the state directory.
-const name = "control"
+// directoryName is that of the control directory in the state directory.
+const directoryName = "control"
 
 // Ends of names in the directory, after the id of a gateway.
 const (
@@ -40,7 +40,7 @@ type directory struct {
 
 // openDirectory opens and checks the directory in a state directory.
 func openDirectory(state string) (*directory, error) {
-	path := filepath.Join(state, name)
+	path := filepath.Join(state, directoryName)
 	at, err := os.Lstat(path)
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ type RunList struct {
 
 // States of a run.
 const (
-	RunLive      = "running"
+	RunRunning   = "running"
 	RunAsking    = "asking" // it waits for an answer of its client to a question of a server
 	RunOK        = "ok"
 	RunFailed    = "failed"
@@ -93,7 +93,7 @@ type Run struct {
 }
 
 // Live reports whether the run has not ended.
-func (r Run) Live() bool { return r.State == RunLive || r.State == RunAsking }
+func (r Run) Live() bool { return r.State == RunRunning || r.State == RunAsking }
 
 // A RunDetail describes a run. Only viewers of results have the fields marked as data.
 type RunDetail struct {
@@ -217,7 +217,7 @@ const runWait = 20 * time.Second
 func runRoutes(v Viewer) []route {
 	return []route{
 		{http.MethodGet, "/v1/runs", nil, func(ctx context.Context, s Source, _ any) (any, error) {
-			return s.Runs(ctx, v, RunFilter{States: []string{RunLive, RunAsking}}).Runs, nil
+			return s.Runs(ctx, v, RunFilter{States: []string{RunRunning, RunAsking}}).Runs, nil
 		}},
 		post("/v1/runs/list", func(s Source, ctx context.Context, f RunFilter) (RunList, error) { return s.Runs(ctx, v, f), nil }),
 		post("/v1/runs/show", func(s Source, ctx context.Context, r RunRequest) (RunDetail, error) { return s.Run(ctx, v, r.Request) }),

@@ -15,7 +15,7 @@ import (
 // knownRuns are runs in tests, which note what they are asked.
 type knownRuns struct{ queries []any }
 
-var oneRun = control.Run{Request: "q_1", Caller: "alice", State: control.RunLive, Started: time.Unix(1, 0).UTC(), Stages: 2}
+var oneRun = control.Run{Request: "q_1", Caller: "alice", State: control.RunRunning, Started: time.Unix(1, 0).UTC(), Stages: 2}
 
 func (k *knownRuns) Runs(_ context.Context, v control.Viewer, f control.RunFilter) control.RunList {
 	k.queries = append(k.queries, v, f)
@@ -82,7 +82,7 @@ func TestRuns(t *testing.T) {
 		}
 		want := []any{
 			v,
-			control.RunFilter{States: []string{control.RunLive, control.RunAsking}},
+			control.RunFilter{States: []string{control.RunRunning, control.RunAsking}},
 			v, filter, v, "q_1",
 			v,
 			control.OutputRequest{Request: "q_1", Stage: 1, Offset: 4, Max: 5},

@@ -40,7 +40,7 @@ type Socket struct {
 // Listen makes a socket for the gateway with an id in a state directory, which must exist. It first removes what dead gateways
 // have left there.
 func Listen(state, id string) (*Socket, error) {
-	if err := os.Mkdir(filepath.Join(state, name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(filepath.Join(state, directoryName), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("making the directory of control sockets: %w", err)
 	}
 	dir, err := openDirectory(state)

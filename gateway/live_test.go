@@ -52,15 +52,15 @@ func TestDurableListed(t *testing.T) {
 			t.Errorf("it has the names %v", names)
 		}
 	}
-	listed(control.RunLive, 0)
+	listed(control.RunRunning, 0)
 	stop := start(1)
 	<-begun
-	listed(control.RunLive, 1)
+	listed(control.RunRunning, 1)
 	gateways = gateways[:2]
 	stop()
 	start(1)
 	<-begun
-	listed(control.RunLive, 1)
+	listed(control.RunRunning, 1)
 	close(hold)
 	waits := fmt.Sprintf(`[{"type":"from","run":%q}]`, s.Run)
 	if text, failed := w.call(agent, waits, nil); failed {
@@ -89,7 +89,7 @@ func TestDurableCancelledByOperator(t *testing.T) {
 			list := func(states ...string) []control.Run {
 				return other.History().Runs(t.Context(), operator, control.RunFilter{States: states}).Runs
 			}
-			within(t, "it is listed", func() bool { return len(list(control.RunLive)) == 1 })
+			within(t, "it is listed", func() bool { return len(list(control.RunRunning)) == 1 })
 			if err := other.History().Cancel(operator, list()[0].Request); err != nil {
 				t.Fatal(err)
 			}

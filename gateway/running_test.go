@@ -23,7 +23,7 @@ var operator = control.Viewer{All: true, Results: true}
 
 // live lists the runs in progress.
 func live(g *gateway.Gateway) []control.Run {
-	return g.History().Runs(context.Background(), operator, control.RunFilter{States: []string{control.RunLive, control.RunAsking}}).Runs
+	return g.History().Runs(context.Background(), operator, control.RunFilter{States: []string{control.RunRunning, control.RunAsking}}).Runs
 }
 
 // TestRunning: a run is listed under its name in logs from its start to its end.
@@ -81,7 +81,7 @@ func TestRunFigures(t *testing.T) {
 	h := w.gateway.History()
 	row := live(w.gateway)[0]
 	d, err := h.Run(t.Context(), operator, row.Request)
-	if err != nil || len(d.Stages) != 3 || d.Stages[1].Items != 1 || d.Stages[1].Calls != 1 || d.Calls != 2 || d.State != control.RunLive {
+	if err != nil || len(d.Stages) != 3 || d.Stages[1].Items != 1 || d.Stages[1].Calls != 1 || d.Calls != 2 || d.State != control.RunRunning {
 		t.Errorf("a live run: %+v, %v", d, err)
 	}
 	close(gate)

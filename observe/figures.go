@@ -6,9 +6,9 @@ import "time"
 type Figures struct {
 	Calls, Errors int64
 
-	// Half and Most are times within which half of the calls, and 95 of 100, have ended. They are as exact as the buckets of the
+	// P50 and P95 are times within which half of the calls, and 95 of 100, have ended. They are as exact as the buckets of the
 	// metric; 0: there were no calls.
-	Half, Most time.Duration
+	P50, P95 time.Duration
 }
 
 // Figures returns the figures of the servers that were called, by their names in metrics.
@@ -30,7 +30,7 @@ func (m *Metrics) Figures() map[string]Figures {
 				for _, b := range h.GetBucket() {
 					bounds, counts = append(bounds, b.GetUpperBound()), append(counts, b.GetCumulativeCount())
 				}
-				f.Half, f.Most = quantile(0.5, h.GetSampleCount(), bounds, counts), quantile(0.95, h.GetSampleCount(), bounds, counts)
+				f.P50, f.P95 = quantile(0.5, h.GetSampleCount(), bounds, counts), quantile(0.95, h.GetSampleCount(), bounds, counts)
 			} else {
 				n := int64(metric.GetCounter().GetValue())
 				if f.Calls += n; labels["code"] != codeOK {

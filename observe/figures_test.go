@@ -24,11 +24,11 @@ func TestFigures(t *testing.T) {
 	if fast.Calls != 100 || fast.Errors != 10 {
 		t.Errorf("%d calls with %d errors, want 100 with 10", fast.Calls, fast.Errors)
 	}
-	if fast.Half < time.Millisecond || fast.Half > 5*time.Millisecond || fast.Most < 500*time.Millisecond || fast.Most > time.Second {
-		t.Errorf("half ended within %v and most within %v, want within the buckets of 3 ms and 700 ms", fast.Half, fast.Most)
+	if fast.P50 < time.Millisecond || fast.P50 > 5*time.Millisecond || fast.P95 < 500*time.Millisecond || fast.P95 > time.Second {
+		t.Errorf("half ended within %v and most within %v, want within the buckets of 3 ms and 700 ms", fast.P50, fast.P95)
 	}
-	if slow.Half != time.Minute { // the last bucket
-		t.Errorf("calls beyond the last bucket took %v, want its bound", slow.Half)
+	if slow.P50 != time.Minute { // the last bucket
+		t.Errorf("calls beyond the last bucket took %v, want its bound", slow.P50)
 	}
 	if none, known := all["other"]; known {
 		t.Errorf("there are figures of no server: %v", none)

@@ -51,11 +51,11 @@ type Host struct {
 // Builtins returns the servers, by name.
 func Builtins() []Builtin {
 	return []Builtin{
-		builtin(Builtin{Name: "demo", Summary: "a made-up shop to try things with: orders, customers, pages, slow and failing tools"}, shop, never),
-		builtin(Builtin{Name: "fetch", Summary: "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed"}, fetching, never),
-		builtin(Builtin{Name: "filesystem", Summary: "the files below one root, or many: read, list, edit, move, delete and restore"}, files, filesystem.Options.Writes),
-		builtin(Builtin{Name: "pipe", Summary: "shell pipelines over the files below one root, without a shell; tee saves", Commands: true}, pipes, always),
-		builtin(Builtin{Name: "shell", Summary: "a shell that runs command lines, within patterns or in a container if you want", Help: shell.Help}, shells, always),
+		builtin(Builtin{Name: "demo", Summary: "a made-up shop to try things with: orders, customers, pages, slow and failing tools"}, newDemo, never),
+		builtin(Builtin{Name: "fetch", Summary: "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed"}, newFetch, never),
+		builtin(Builtin{Name: "filesystem", Summary: "the files below one root, or many: read, list, edit, move, delete and restore"}, newFilesystem, filesystem.Options.Writes),
+		builtin(Builtin{Name: "pipe", Summary: "shell pipelines over the files below one root, without a shell; tee saves", Commands: true}, newPipe, always),
+		builtin(Builtin{Name: "shell", Summary: "a shell that runs command lines, within patterns or in a container if you want", Help: shell.Help}, newShell, always),
 	}
 }
 
@@ -81,7 +81,7 @@ func builtin[O any](b Builtin, create func(O, Host) (*tool.Opened, error), write
 	return b
 }
 
-func pipes(o pipe.Options, host Host) (*tool.Opened, error) {
+func newPipe(o pipe.Options, host Host) (*tool.Opened, error) {
 	o.Start, o.Alone, o.Results, o.Added = host.Pipes, host.Alone, host.Results, host.Commands
 	return pipe.New(o)
 }
@@ -89,19 +89,19 @@ func pipes(o pipe.Options, host Host) (*tool.Opened, error) {
 func never[O any](O) bool  { return false }
 func always[O any](O) bool { return true }
 
-func shop(o demo.Options, _ Host) (*tool.Opened, error) { return demo.New(o) }
+func newDemo(o demo.Options, _ Host) (*tool.Opened, error) { return demo.New(o) }
 
-func files(o filesystem.Options, host Host) (*tool.Opened, error) {
+func newFilesystem(o filesystem.Options, host Host) (*tool.Opened, error) {
 	o.Remote = host.Remote
 	return filesystem.New(o)
 }
 
-func fetching(o fetch.Options, host Host) (*tool.Opened, error) {
+func newFetch(o fetch.Options, host Host) (*tool.Opened, error) {
 	o.Markdown = host.Markdown
 	return fetch.New(o)
 }
 
-func shells(o shell.Options, host Host) (*tool.Opened, error) {
+func newShell(o shell.Options, host Host) (*tool.Opened, error) {
 	o.Environ, o.Log, o.Contain = host.Environ, host.Log, host.Contain
 	return shell.New(o)
 }

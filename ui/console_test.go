@@ -195,7 +195,7 @@ func TestSignInBounds(t *testing.T) {
 	if n := len(c.sessions.all); n != maxSessions {
 		t.Errorf("there are %d sessions", n)
 	}
-	for _, token := range []string{"", "mcsh_x", strings.Repeat("x", maxToken+1)} {
+	for _, token := range []string{"", "mcsh_x", strings.Repeat("x", auth.MaxToken+1)} {
 		if w := serve(h, "POST", "/signin", form(token)); w.Code != http.StatusUnauthorized || w.Header().Get("Set-Cookie") != "" {
 			t.Errorf("a token of %d bytes: status %d", len(token), w.Code)
 		}

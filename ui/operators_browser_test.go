@@ -31,7 +31,7 @@ func TestOperatorsInPages(t *testing.T) {
 		return fmt.Sprintf("runs/%s", report["request"])
 	}
 	others, maxs := ran("root"), ran("max")
-	const forbidden, absent = "Only operators may do that", "It is not there"
+	const forbidden, absent = "Only operators may do that", "Not found"
 	rows := []struct {
 		page, control string   // that shows the control to operators; empty: it has none
 		gets, posts   []string // that are refused

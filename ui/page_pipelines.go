@@ -160,7 +160,7 @@ func (v *Visit) saved() (t *pipelines.Tool, err error) {
 		t, err = v.Options().Pipelines.Set().Find(v.Context(), name, v.savedView())
 	}
 	if err != nil {
-		return nil, &Problem{http.StatusNotFound, "It is not there", err.Error(), "the page Pipelines lists all that you may see"}
+		return nil, &Problem{http.StatusNotFound, "Not found", err.Error(), "the page Pipelines lists all that you may see"}
 	}
 	return t, nil
 }
@@ -234,7 +234,7 @@ func exampleArgs(ctx context.Context, t *pipelines.Tool) json.RawMessage {
 func (v *Visit) callable() (*pipelineView, error) {
 	p, err := v.pipelineView()
 	if err == nil && p.Reason != "" {
-		err = &Problem{http.StatusConflict, "It cannot be called", p.Reason, p.Hint}
+		err = &Problem{http.StatusConflict, "The pipeline cannot be called", p.Reason, p.Hint}
 	}
 	return p, err
 }

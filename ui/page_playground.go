@@ -212,7 +212,7 @@ func showTried(v *Visit) (any, error) {
 	request := v.PathValue("request")
 	view := playgroundView{Text: example, Plan: planView{Empty: true}, Result: v.result(request)}
 	if view.Result.Run == nil && view.Result.Reply == nil {
-		return nil, &Problem{http.StatusNotFound, "It is not there", "there is no run " + texts.Quote(request), "runs are known for as long as their outputs are kept"}
+		return nil, &Problem{http.StatusNotFound, "Not found", "there is no run " + texts.Quote(request), "runs are known for as long as their outputs are kept"}
 	}
 	if view.Result.Run != nil && view.Result.Run.Plan != nil {
 		view.Text = arranged(view.Result.Run.Plan)

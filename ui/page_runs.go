@@ -63,7 +63,7 @@ type runsView struct {
 	Filtered       bool
 }
 
-// Kept reports whether the list shows rows behind others.
+// First is the number of the first row, from 1.
 func (r runsView) First() int { return (r.Page-1)*runsOnPage + 1 }
 
 func showRuns(v *Visit) (any, error) {
@@ -73,7 +73,7 @@ func showRuns(v *Visit) (any, error) {
 	view := runsView{RunFilter: f, State: get("state"), States: runStates(), Page: 1}
 	switch {
 	case view.State == "live":
-		view.RunFilter.States = []string{control.RunLive, control.RunAsking}
+		view.RunFilter.States = []string{control.RunRunning, control.RunAsking}
 	case view.State != "":
 		view.RunFilter.States = []string{view.State}
 	}
@@ -401,7 +401,7 @@ func fileName(request string) string {
 // problemOf is an error of the sources of pages, for people.
 func problemOf(err error) error {
 	if e, ok := errors.AsType[*control.Error](err); ok {
-		title := map[int]string{http.StatusNotFound: "It is not there", http.StatusForbidden: "You may not see this", http.StatusConflict: "That is too late"}[e.Status]
+		title := map[int]string{http.StatusNotFound: "Not found", http.StatusForbidden: "You may not see this", http.StatusConflict: "That is too late"}[e.Status]
 		return &Problem{e.Status, cmp.Or(title, "That did not work"), e.Message, e.Hint}
 	}
 	if e, ok := errors.AsType[*stages.Error](err); ok {

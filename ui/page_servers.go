@@ -45,7 +45,7 @@ type ServerState struct {
 	Own       bool   // it is a part of the gateway, so that it does not restart
 
 	Calls, Errors int64
-	Half, Most    time.Duration // within which half of the calls, and 95 of 100, have ended
+	P50, P95      time.Duration // within which half of the calls, and 95 of 100, have ended
 }
 
 // A WaitingTool is a tool that is new or has changed.
@@ -97,7 +97,7 @@ func (v *Visit) servers() []ServerState {
 	list := v.Options().Servers.Servers(v.Context())
 	for i := range list {
 		if s := &list[i]; !v.Who.Operator {
-			s.Stderr, s.Calls, s.Errors, s.Half, s.Most = "", 0, 0, 0, 0
+			s.Stderr, s.Calls, s.Errors, s.P50, s.P95 = "", 0, 0, 0, 0
 		}
 	}
 	return list

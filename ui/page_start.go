@@ -98,7 +98,7 @@ func (s *start) plot(steps []CallStep) {
 // runKind returns the kind of badge of a state of a run.
 func runKind(state string) string {
 	return map[string]string{
-		control.RunLive: "busy", control.RunAsking: "warn", control.RunOK: "good", control.RunFailed: "bad",
+		control.RunRunning: "busy", control.RunAsking: "warn", control.RunOK: "good", control.RunFailed: "bad",
 		control.RunCancelled: "", control.RunTimedOut: "bad",
 	}[state]
 }

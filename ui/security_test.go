@@ -35,7 +35,7 @@ func (secretive) Prompt(context.Context, string, string, map[string]string) ([]C
 type secretServers struct{ secretive }
 
 func (secretServers) Servers(context.Context) []ServerState {
-	return []ServerState{{Name: "one", Status: "ready", Stderr: "words about callers", Calls: 4711, Errors: 4712, Half: 4713 * time.Hour, Most: 4713 * time.Hour}}
+	return []ServerState{{Name: "one", Status: "ready", Stderr: "words about callers", Calls: 4711, Errors: 4712, P50: 4713 * time.Hour, P95: 4713 * time.Hour}}
 }
 
 // newSecretive makes a console of it, and appends to acts what operators do.

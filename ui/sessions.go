@@ -63,7 +63,8 @@ type bound[V any] struct {
 	counts func(V) bool
 }
 
-// add adds a value and returns its word. Where as many count as may, the oldest of them goes. False: there is no memory for it.
+// add adds a value and returns its word. If a bound is reached, it first removes the oldest value that counts. fits is false
+// if there is no memory for the value.
 func (t *table[V]) add(v V, bounds ...bound[V]) (word string, fits bool) {
 	word = rand.Text()
 	t.mu.Lock()

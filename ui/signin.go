@@ -111,15 +111,12 @@ func signInWithToken(v *Visit, d Door) {
 	v.To(ownPath(v.PostFormValue("next")))
 }
 
-// maxToken bounds a token, in bytes, as a guard does; maxSignIn bounds the form of those whom nobody knows yet.
-const (
-	maxToken  = 16 << 10
-	maxSignIn = 64 << 10
-)
+// maxSignIn bounds the form of a caller who is not known yet, in bytes.
+const maxSignIn = 64 << 10
 
 // open opens a session for a token, or returns why there is none.
 func (v *Visit) open(d Door, token string) *auth.Refusal {
-	if token == "" || len(token) > maxToken {
+	if token == "" || len(token) > auth.MaxToken {
 		return auth.Invalid("this is no token", "paste the whole token: it begins with mcsh_, or comes from your issuer")
 	}
 	identity, refusal := d.Guard.Identify(v.Context(), token)
@@ -181,7 +178,7 @@ func finishSignIn(v *Visit, d Door) {
 	v.console.begun.remove(word)
 	d.setCookie(v, begunCookie, "", http.SameSiteLaxMode)
 	if !known || time.Since(made) > begunWait {
-		askToSignIn(v, d, auth.Invalid("this browser has not begun the sign-in that has ended, or too long ago", "sign in again"))
+		askToSignIn(v, d, auth.Invalid("this browser did not begin this sign-in, or began it too long ago", "sign in again"))
 		return
 	}
 	token, err := b.signIn.Finish(v.Context(), d.address(v)+callbackPath+"?"+v.URL.RawQuery)

@@ -71,5 +71,5 @@ func TestSignInAtIssuer(t *testing.T) {
 	p.See("#system-state", "Sandbox")
 	p.See(".person", "console") // the issuer of the test signs everybody in
 	p.Do(chromedp.Navigate(g.URL + "signin/callback?code=the-code&state=stolen"))
-	p.See("main", "has not begun the sign-in")
+	p.See("main", "did not begin this sign-in")
 }

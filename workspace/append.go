@@ -13,7 +13,7 @@ import (
 )
 
 // A journal in the lock's file describes an append in progress, so the next writer can roll back that of a killed process.
-// The journal of a completed append does no harm: see [Dir.settle].
+// The journal of a completed append does no harm: see [Dir.undoAppend].
 type journal struct {
 	file     string
 	size     int64 // of the file before
@@ -109,8 +109,8 @@ func (p place) extend(lock *os.File, data *draft) error {
 	return nil
 }
 
-// settle rolls back the append of a killed process. The caller holds the lock. A failure does not prevent the next save.
-func (d *Dir) settle(lock *os.File) {
+// undoAppend rolls back the append of a killed process. The caller holds the lock. A failure does not prevent the next save.
+func (d *Dir) undoAppend(lock *os.File) {
 	info, err := lock.Stat()
 	if err != nil || info.Size() == 0 {
 		return

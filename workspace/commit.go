@@ -18,7 +18,7 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, o SaveOption
 		return err
 	}
 	defer unlock()
-	if err := o.History.ready(ctx); err != nil {
+	if err := o.History.completePending(ctx); err != nil {
 		return err
 	}
 	old, err := d.target(rel)
@@ -53,7 +53,7 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, o SaveOption
 	if err != nil {
 		return err
 	}
-	version, err := o.History.version(ctx, p, draft, appends)
+	version, err := o.History.storeVersion(ctx, p, draft, appends)
 	if err == nil {
 		err = version.end(p.put(draft, lock, appends, join))
 	}
@@ -75,7 +75,7 @@ type place struct {
 
 // extra returns the number of bytes that a save writes besides the data and its copy.
 func (p place) extra(ctx context.Context, data *draft, h *History, appends, join bool) (int64, error) {
-	n, err := h.adds(ctx, p, data, appends)
+	n, err := h.versionBytes(ctx, p, data, appends)
 	n += 2 * int64(len(data.separator)) // in the file and in the mirror
 	if p.mirror.line {
 		n += maxLine
@@ -205,7 +205,7 @@ func (d *Dir) lock(ctx context.Context, rel string) (lock *os.File, unlock func(
 		<-d.writing
 		return nil, nil, err
 	}
-	d.settle(lock)
+	d.undoAppend(lock)
 	d.removePart()
 	return lock, func() { lock.Close(); <-d.writing }, nil
 }

@@ -51,7 +51,7 @@ func (h *History) Change(ctx context.Context, name string, max int64, edit Edit)
 		return "", err
 	}
 	err = h.locked(ctx, name, func() error {
-		if rel, err = h.place(name); err != nil {
+		if rel, err = h.changeablePath(name); err != nil {
 			return err
 		}
 		info, err := h.d.target(rel)
@@ -199,7 +199,7 @@ func (h *History) read(rel string, info fs.FileInfo, max int64) ([]byte, error) 
 // MakeDir makes a directory and its parents. It reports whether the directory was missing.
 func (h *History) MakeDir(ctx context.Context, name string) (rel string, made bool, err error) {
 	err = h.locked(ctx, name, func() error {
-		if rel, err = h.place(strings.TrimRight(name, "/")); err != nil {
+		if rel, err = h.changeablePath(strings.TrimRight(name, "/")); err != nil {
 			return err
 		}
 		info, err := h.d.root.Lstat(rel)
@@ -250,9 +250,9 @@ func (h *History) complete(ctx context.Context) error {
 	return h.settle(ctx)
 }
 
-// place returns the path, free of symbolic links, of the file that name stands for, and refuses names that callers may
+// changeablePath returns the path, free of symbolic links, of the file that name stands for, and refuses names that callers may
 // not change.
-func (h *History) place(name string) (string, error) {
+func (h *History) changeablePath(name string) (string, error) {
 	rel, err := h.d.SaveName(name)
 	if err != nil {
 		return "", err
@@ -272,8 +272,8 @@ func (d *Dir) changeable(rel string) (string, error) {
 	return d.SaveName(rel)
 }
 
-// placeOf is place for a path whose last element stays as it is, even if it is a link: to move or delete it.
-func (h *History) placeOf(name string) (string, error) {
+// changeableLink is changeablePath for a path whose last element stays as it is, even if it is a link: to move or delete it.
+func (h *History) changeableLink(name string) (string, error) {
 	if rel, err := h.d.Rel(name); err == nil && rel == "." {
 		return "", Errorf(InvalidArgument, "name a file or directory in it", "%s is the root, which cannot be moved or deleted", quote(name))
 	}

@@ -16,8 +16,8 @@ type savedVersion struct {
 // keeps reports whether h keeps versions. It may be nil.
 func (h *History) keeps() bool { return h != nil && h.o.Versions }
 
-// ready completes the change of a killed process, before a look at the files. The caller holds the lock.
-func (h *History) ready(ctx context.Context) error {
+// completePending completes the change of a killed process, before a look at the files. The caller holds the lock.
+func (h *History) completePending(ctx context.Context) error {
 	if !h.keeps() {
 		return nil
 	}
@@ -35,8 +35,8 @@ func (h *History) repeats(ctx context.Context, p place, data *draft, appends boo
 	return h.d.holds(ctx, p.rel, p.old, io.NewSectionReader(data.file, 0, data.size), data.size)
 }
 
-// version stores what the file at p will hold: data, or with appends what is there and data. The caller holds the lock.
-func (h *History) version(ctx context.Context, p place, data *draft, appends bool) (*savedVersion, error) {
+// storeVersion stores what the file at p will hold: data, or with appends what is there and data. The caller holds the lock.
+func (h *History) storeVersion(ctx context.Context, p place, data *draft, appends bool) (*savedVersion, error) {
 	if !h.keeps() {
 		return nil, nil
 	}
@@ -57,9 +57,9 @@ func (h *History) version(ctx context.Context, p place, data *draft, appends boo
 	return &savedVersion{v, n}, err
 }
 
-// adds returns the size of the versions that a save stores: that of what the file will hold and, if somebody else has changed
+// versionBytes returns the size of the versions that a save stores: that of what the file will hold and, if somebody else has changed
 // the file, that of what it holds.
-func (h *History) adds(ctx context.Context, p place, data *draft, appends bool) (n int64, err error) {
+func (h *History) versionBytes(ctx context.Context, p place, data *draft, appends bool) (n int64, err error) {
 	if !h.keeps() {
 		return 0, nil
 	}

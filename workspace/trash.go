@@ -52,13 +52,13 @@ type Deleted struct {
 // Move renames a file or directory, with all its versions. Nothing may be at to; missing directories above it are made.
 func (h *History) Move(ctx context.Context, from, to string) (src, dst string, err error) {
 	err = h.locked(ctx, from, func() error {
-		if src, err = h.placeOf(from); err != nil {
+		if src, err = h.changeableLink(from); err != nil {
 			return err
 		}
 		if _, err := h.d.root.Lstat(src); err != nil {
 			return err
 		}
-		if dst, err = h.placeOf(to); err != nil {
+		if dst, err = h.changeableLink(to); err != nil {
 			return err
 		}
 		if _, inside := under(dst, src); inside {
@@ -75,7 +75,7 @@ func (h *History) Move(ctx context.Context, from, to string) (src, dst string, e
 // Delete moves a file or directory to the trash, with all its versions.
 func (h *History) Delete(ctx context.Context, name string) (gone Deleted, err error) {
 	err = h.locked(ctx, name, func() error {
-		rel, err := h.placeOf(name)
+		rel, err := h.changeableLink(name)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (h *History) Restore(ctx context.Context, id int64) (rel string, err error)
 		if i < 0 {
 			return Errorf(NotFound, "list_trash lists all entries", "the trash has no entry %d", id)
 		}
-		if rel, err = h.placeOf(list[i].Path); err != nil {
+		if rel, err = h.changeableLink(list[i].Path); err != nil {
 			return err
 		}
 		if err := h.arrive(rel); err != nil {
@@ -329,7 +329,7 @@ func (h *History) pendingLine(text string) (logLine, error) {
 		return l, errors.New("its line is unknown")
 	}
 	for _, rel := range places {
-		if at, err := h.placeOf(rel); err != nil {
+		if at, err := h.changeableLink(rel); err != nil {
 			return l, err
 		} else if at != rel {
 			return l, fmt.Errorf("%s goes through a symbolic link", quote(rel))

@@ -214,7 +214,7 @@ func (h *History) Redo(ctx context.Context, name string, n int) (rel string, lef
 // that direction.
 func (h *History) shift(ctx context.Context, name string, by int) (rel string, left int, err error) {
 	err = h.locked(ctx, name, func() error {
-		if rel, err = h.place(name); err != nil {
+		if rel, err = h.changeablePath(name); err != nil {
 			return err
 		}
 		info, err := h.d.target(rel)

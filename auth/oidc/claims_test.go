@@ -24,7 +24,7 @@ func TestExactClaims(t *testing.T) {
 	now := time.Now().Unix()
 	iss, sub, aud, exp := fmt.Sprintf(`"iss":%q`, issuer.URL), `"sub":"u-1"`, fmt.Sprintf(`"aud":%q`, audience), fmt.Sprintf(`"exp":%d`, now+600)
 	good := strings.Join([]string{iss, sub, aud, exp}, ",")
-	const twice, reads = "stands there twice", "which reads as"
+	const twice, reads = "is given twice", "which reads as"
 	for _, test := range []struct {
 		name, claims string
 		head         map[jose.HeaderKey]any

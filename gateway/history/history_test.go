@@ -131,7 +131,7 @@ func TestFilter(t *testing.T) {
 		more   int
 	}{
 		"all":    {control.RunFilter{}, "q_4 q_3 q_2 q_1", 0},
-		"states": {control.RunFilter{States: []string{control.RunTimedOut, control.RunLive}}, "q_4 q_2", 0},
+		"states": {control.RunFilter{States: []string{control.RunTimedOut, control.RunRunning}}, "q_4 q_2", 0},
 		"tool":   {control.RunFilter{Tool: "SHOP/g"}, "q_3 q_2 q_1", 0},
 		"text":   {control.RunFilter{Text: `"b"`}, "q_2", 0},
 		"limit":  {control.RunFilter{Limit: 1}, "q_4", 3},
@@ -318,7 +318,7 @@ func TestWait(t *testing.T) {
 			t.Errorf("while it asks it is %s", state)
 		}
 		next(func() { close(answer) })
-		if state := w.Runs(t.Context(), operator, control.RunFilter{}).Runs[0].State; state != control.RunLive {
+		if state := w.Runs(t.Context(), operator, control.RunFilter{}).Runs[0].State; state != control.RunRunning {
 			t.Errorf("with its answer it is %s", state)
 		}
 		next(func() { r.End(stages.Report{}, 0, nil) })

@@ -75,7 +75,7 @@ func (l look) reports() []stages.StageReport {
 // row describes the run in a line.
 func (l look) row(list []stages.StageReport) control.Run {
 	row := l.Row
-	row.State = control.RunLive
+	row.State = control.RunRunning
 	switch {
 	case l.end != nil:
 		ended := l.end.at.UTC()

@@ -70,7 +70,7 @@ func Members(data []byte, names Names) (members map[string]json.RawMessage, err 
 // check returns an error for a name that other readers could read differently; again means that it is repeated.
 func (n Names) check(name string, again bool) error {
 	if again && (n.Unique || slices.Contains(n.Known, name)) {
-		return fmt.Errorf("%.40q stands there twice", name)
+		return fmt.Errorf("%.40q is given twice", name)
 	}
 	for _, known := range n.Known {
 		if name != known && strings.EqualFold(name, known) {

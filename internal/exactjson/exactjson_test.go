@@ -12,8 +12,8 @@ func TestMembers(t *testing.T) {
 	for _, test := range []struct{ data, want string }{
 		{`{}`, ""},
 		{` {"sub": "a", "x": {"SUB": 1, "sub": 2}, "X": 2} `, ""},
-		{`{"sub": 1, "sub": 1}`, `"sub" stands there twice`},
-		{`{"x": 1, "\u0078": 2}`, `"x" stands there twice`},
+		{`{"sub": 1, "sub": 1}`, `"sub" is given twice`},
+		{`{"x": 1, "\u0078": 2}`, `"x" is given twice`},
 		{`{"SUB": 1}`, `"SUB" stands there, which reads as "sub" and is not`},
 		{`{"ſub": 1}`, `"ſub" stands there, which reads as "sub"`},
 		{`{"to\u212Aen": 1}`, `which reads as "token"`},
@@ -39,7 +39,7 @@ func TestOtherNames(t *testing.T) {
 		t.Errorf("got %q, %v", members, err)
 	}
 	if _, err := exactjson.Members([]byte(`{"x": 1, "x": 2, "sub": 3, "sub": 3}`), names); err == nil {
-		t.Error("a name that counts stands there twice, and is taken")
+		t.Error("a name that counts is given twice, and is taken")
 	}
 }
 

@@ -141,8 +141,8 @@ func (s *Share) extend(taken, n int64) bool {
 	return true
 }
 
-// Between two collections for leases of one budget are at least collectRest and collectShare times the duration of the
-// first: they take at most a twentieth of the time, however large the heap is.
+// After a collection for a lease, the next one of the budget waits for collectRest, or for collectShare times the duration of the
+// first if that is longer: collections take at most a twentieth of the time, however large the heap is.
 const (
 	collectRest  = 100 * time.Millisecond
 	collectShare = 20

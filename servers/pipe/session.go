@@ -37,7 +37,7 @@ func (s *sessions) get(session *mcp.ServerSession) string {
 	return "."
 }
 
-// set sets it, if the session keeps one.
+// set sets the directory of a session that keeps one.
 func (s *sessions) set(session *mcp.ServerSession, dir string) {
 	key, keeps := s.key(session)
 	if !keeps {

@@ -1,7 +1,7 @@
 package shell
 
-// Help is the part of the command's help that says what patterns are. Its deny list has what removes or overwrites much at once,
-// becomes another user, reaches other machines, or runs text in another language.
+// Help is the part of the command's help that says what patterns are. Its deny list names commands that remove or overwrite much at
+// once, become another user, reach other machines, or run text in another language.
 const Help = `The tool execute_command runs a command line and returns its output and exit code. Without --allow and
 --deny everything runs. With one of them, every command of the line must fit: in pipes, lists, loops and
 substitutions, by its name or by its path's last part. A pattern is a name, or its beginning with a star.

@@ -1,5 +1,5 @@
 // Package shell is an MCP server with one tool, which runs a command line in a shell. Patterns can bound the commands of a line:
-// a parser finds them all, and a line whose commands are not beyond doubt is refused. The package knows nothing of containers:
+// a parser finds them all, and a line whose commands are not certain is refused. The package knows nothing of containers:
 // the composition root provides the [Runner] of a sandbox.
 package shell
 

@@ -31,6 +31,7 @@ type Page struct {
 	t      testing.TB
 	ctx    context.Context
 	origin string // of the console; other origins must not be asked
+	axe    string // path of axe-core
 
 	mu      sync.Mutex
 	wrong   []string // guarded by mu
@@ -70,12 +71,13 @@ func Open(t testing.TB, address string) *Page {
 	if err != nil {
 		t.Fatal(err)
 	}
+	axe := filepath.Join(parttest.Packages(t, "axe-core"), "axe-core", "axe.min.js") // a test without it is skipped before it begins something
 	ctx, closeTab := chromedp.NewContext(all.ctx, chromedp.WithNewBrowserContext())
 	at, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Page{t: t, ctx: ctx, origin: at.Scheme + "://" + at.Host}
+	p := &Page{t: t, ctx: ctx, axe: axe, origin: at.Scheme + "://" + at.Host}
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900)); err != nil {
 		t.Fatal(err)
 	}
@@ -235,8 +237,7 @@ func quote(text string) string {
 // Axe runs axe-core in the page, and fails the test with what it finds.
 func (p *Page) Axe() {
 	p.t.Helper()
-	path := filepath.Join(parttest.Packages(p.t, "axe-core"), "axe-core", "axe.min.js")
-	source, err := os.ReadFile(path)
+	source, err := os.ReadFile(p.axe)
 	if err != nil {
 		p.t.Fatal(err)
 	}
