@@ -163,7 +163,7 @@ func (g *Gateway) wayTo(ctx context.Context, req *mcp.CallToolRequest) (put putt
 	if c, ok := ctx.Value(callKey{}).(*Call); ok && !c.typed {
 		return c.put, 1
 	}
-	if s := req.Session; s != nil && !isStateless(req) {
+	if s := req.Session; s != nil && !statelessSession(req) {
 		return func(ctx context.Context, q inquiry) (json.RawMessage, error) { return putSDK(ctx, s, q) }, 1
 	}
 	return nil, 0

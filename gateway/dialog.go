@@ -265,7 +265,7 @@ func (g *Gateway) converse(ctx context.Context, req *mcp.CallToolRequest, s *slo
 // stateless reports whether the client of a request is of the stateless era.
 func (g *Gateway) stateless(ctx context.Context, req mcp.Request) bool {
 	c, direct := ctx.Value(callKey{}).(*Call)
-	return direct && c.typed || isStateless(req)
+	return direct && c.typed || statelessSession(req)
 }
 
 // start starts a call whose context does not end with the request, but with the session, the gateway and the caller's access.

@@ -33,7 +33,7 @@ func (g *Gateway) relayCall(ctx context.Context, req mcp.Request, next mcp.Metho
 	}
 	result, err := g.callExposed(ctx, req.(*mcp.CallToolRequest))
 	if own, ok := result.(*mcp.CallToolResult); ok && err == nil {
-		return typedResult{CallToolResult: own, stateless: isStateless(req)}, nil
+		return typedResult{CallToolResult: own, stateless: statelessSession(req)}, nil
 	}
 	return result, err
 }

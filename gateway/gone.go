@@ -38,8 +38,8 @@ func (f *front) outlasting(ctx context.Context) (context.Context, context.Cancel
 	return own, func() { stop(); end(nil) }
 }
 
-// endAfterRequest ends a call at the grace after its HTTP request has ended. A lost connection is not a cancellation in the protocol, but
-// the answer can no longer reach the client.
+// endAfterRequest ends a call at the grace after its HTTP request has ended. A lost connection is not a cancellation in the
+// protocol, but the answer can no longer reach the client.
 func (c *Call) endAfterRequest(r *http.Request) (stop func() bool) {
 	return context.AfterFunc(r.Context(), func() {
 		timer := time.AfterFunc(c.front.grace, func() { c.cancel(nil) })

@@ -108,7 +108,7 @@ var notRelayed = map[string]bool{"_meta": true, "resultType": true, "ttlMs": tru
 
 // relayedResult is the result of a server for a client.
 func relayedResult(req mcp.Request, contents upstream.Contents) *relayed {
-	r := &relayed{stateless: isStateless(req)}
+	r := &relayed{stateless: statelessSession(req)}
 	rpc.Members(contents.Outward(), func(name, value []byte) {
 		switch decoded := rpc.Name(name); {
 		case decoded == "_meta" && len(value) <= maxMeta:
@@ -143,8 +143,8 @@ func appendMember(members []byte, name string, value []byte) []byte {
 	return append(append(append(append(members, '"'), name...), `":`...), value...)
 }
 
-// isStateless reports whether a request is of the stateless protocol.
-func isStateless(req mcp.Request) bool {
+// statelessSession reports whether the session of a request is of the stateless era.
+func statelessSession(req mcp.Request) bool {
 	s, ok := req.GetSession().(*mcp.ServerSession)
 	return ok && s != nil && s.InitializeParams() != nil && s.InitializeParams().ProtocolVersion >= statelessEra
 }
@@ -180,7 +180,7 @@ func pageOf(req mcp.Request, member string, own []json.RawMessage, n int, write 
 	if err != nil {
 		return nil, err
 	}
-	r := &relayed{stateless: isStateless(req)}
+	r := &relayed{stateless: statelessSession(req)}
 	r.add(member, list)
 	if at < n {
 		r.add("nextCursor", []byte(strconv.Quote(strconv.Itoa(at))))

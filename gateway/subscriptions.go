@@ -188,7 +188,7 @@ func (u *subscriber) close() {
 // subscribe is resources/subscribe, of the older protocol.
 func (g *Gateway) subscribe(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	r := req.(*mcp.SubscribeRequest)
-	if isStateless(req) || r.Session == nil {
+	if statelessSession(req) || r.Session == nil {
 		return next(ctx, "resources/subscribe", req) // it refuses
 	}
 	return g.subscribeTo(ctx, g.subscriberOf(r.Session, r.Extra), r)
@@ -209,7 +209,7 @@ func (g *Gateway) subscribeTo(ctx context.Context, u *subscriber, r *mcp.Subscri
 // unsubscribe is resources/unsubscribe, of the older protocol.
 func (g *Gateway) unsubscribe(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	r := req.(*mcp.UnsubscribeRequest)
-	if isStateless(req) || r.Session == nil {
+	if statelessSession(req) || r.Session == nil {
 		return next(ctx, "resources/unsubscribe", req)
 	}
 	g.subscriberOf(r.Session, r.Extra).unsubscribe(r.Params.URI)

@@ -113,9 +113,9 @@ func TestKinds(t *testing.T) {
 			t.Errorf("the full schema has the field %q of EachOptions less than twice", name)
 		}
 	}
-	shapes := schemas.NewStageChecker(kinds)
+	checker := schemas.NewStageChecker(kinds)
 	for _, k := range kinds {
-		for _, err := range shapes.Check(k.Name, []byte(k.Example)) {
+		for _, err := range checker.Check(k.Name, []byte(k.Example)) {
 			t.Errorf("the example of %q: %v", k.Name, err)
 		}
 	}

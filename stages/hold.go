@@ -98,8 +98,8 @@ func (h *effectHold) late() {
 	h.close(h.cause)
 }
 
-// limit gives work that goes on after the end of the context around it the time of the run, unless it must finish: the stages
-// of an item, and the wait for a task, need not. The caller has mu.
+// limit bounds what goes on after the end of the context around it by the time of the run: the stages of an item and the wait
+// for a task, which need not finish. The caller has mu.
 func (h *effectHold) limit() {
 	if h.call && !h.task {
 		return

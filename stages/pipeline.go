@@ -67,8 +67,8 @@ type RunOptions struct {
 	// nothing to continue from. Nil: it is not.
 	Forgets func() bool
 
-	// KeepClaim has the run stay the one that continues another run, even if it changes nothing, so that
-	// a caller with the id of the run before finds it.
+	// KeepClaim has the run stay the one that continues another run, even if it changes nothing, so that a caller
+	// with the id of the run before finds it.
 	KeepClaim bool
 
 	// Cautious has the run note each item before it runs, one at a time, for so long: where processes have ended while they ran it, the

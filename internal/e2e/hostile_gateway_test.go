@@ -199,6 +199,7 @@ func (g *attacked) neighbour(t *testing.T) (stop func() time.Duration) {
 	call := func(params *mcp.CallToolParams, want string) time.Duration {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
+		// A gateway that hangs ends, and says where its goroutines are.
 		stuck := time.AfterFunc(patience/4, func() { _ = g.Process.Signal(syscall.SIGQUIT) })
 		begun := time.Now()
 		res, err := session.CallTool(ctx, params)
